@@ -34,7 +34,6 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
-let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
@@ -50,7 +49,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-    .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
@@ -185,7 +183,7 @@ let package = Package(
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "Storage", "MigrationEngine",
         "ContainerAudit",
         "Drydock",
-        "DrydockTesting", mustache,
+        "DrydockTesting",
       ],
       swiftSettings: plain),
     // It imports `Drydock`, `DrydockTesting` and `Reports` only. The modules below are declared so that it is rebuilt with them:

@@ -11,10 +11,53 @@ enum Output {
 
   /// A line of a difference: its sign is its role.
   static func difference(_ difference: ContainerDifference, limit: Int? = nil) {
-    for text in DifferenceText(difference, limit: limit).lines {
-      line(text, TextRole(sign: text.first { $0 != " " }))
+    for each in difference.lines(limit: limit) {
+      let role = each.change.flatMap { TextRole(rawValue: $0.rawValue) }
+      for text in each.texts { line(text, role) }
     }
   }
+
+  /// A report, section by section.
+  ///
+  /// - Parameter isSpaced: whether an empty line is before each.
+  static func report(_ report: Report, isSpaced: Bool = false) {
+    write(report.opening)
+    for section in report.sections {
+      if isSpaced { line() }
+      write(section)
+    }
+  }
+
+  static func write(_ section: Report.Section) {
+    write([section.heading])
+    for block in section.blocks { write(block) }
+  }
+
+  private static func write(_ block: Report.Block) {
+    switch block {
+    case .lines(let lines): write(lines)
+    case .list(let lines, let shown, let hint):
+      write(Array(lines.prefix(shown)))
+      if let more = String.more(lines.count - shown) {
+        line(indent(lines[0].depth) + more + Program.current.named(hint))
+      }
+    case .table(let table):
+      let rows = table.rows.prefix(table.limit)
+      Self.table(
+        rows.map { $0.cells.map(\.text) }, indent: indent(table.depth), roles: rows.map { _ in table.role })
+      if let more = table.more { line(indent(table.depth) + more) }
+    case .difference(let difference): Output.difference(difference)
+    case .fold(let line, let blocks):
+      write([line])
+      for block in blocks { write(block) }
+    }
+  }
+
+  private static func write(_ lines: [Report.Line]) {
+    for each in lines { line(indent(each.depth) + each.text, each.role) }
+  }
+
+  private static func indent(_ depth: Int) -> String { String(repeating: "  ", count: depth) }
 
   /// What a dry run would change, in full, and the counts.
   static func dryRun(_ difference: ContainerDifference) {
@@ -120,7 +163,7 @@ enum Output {
 
   /// A count with its noun: `1 file`, `2 files`.
   static func count(_ number: Int, _ noun: String, _ plural: String? = nil) -> String {
-    "\(number) \(number == 1 ? noun : plural ?? noun + "s")"
+    NumberText.count(number, noun, plural)
   }
 
   /// Rows as columns, the last one ragged. On a terminal a last column that is too wide goes on below itself.

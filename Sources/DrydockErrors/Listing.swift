@@ -1,8 +1,11 @@
 extension Collection where Element: CustomStringConvertible {
   /// The first ones, and how many more there are: `a, b and 3 more`.
-  package func listed(_ limit: Int, separator: String = ", ") -> String {
-    prefix(limit).map(\.description).joined(separator: separator)
-      + (count > limit ? " and \(count - limit) more" : "")
+  ///
+  /// - Parameter total: how many there are, where these are only some of them.
+  package func listed(_ limit: Int, of total: Int? = nil, separator: String = ", ") -> String {
+    let rest = Swift.max(total ?? 0, count) - Swift.min(limit, count)
+    return prefix(limit).map(\.description).joined(separator: separator)
+      + (rest > 0 ? " and \(rest) more" : "")
   }
 
   /// The first ones as lines, and a line on how many more there are: `… and 3 more`.
@@ -12,6 +15,13 @@ extension Collection where Element: CustomStringConvertible {
   ///   - what: what the last line says of them.
   package func lines(_ limit: Int = .max, of total: Int? = nil, more what: String = "more") -> [String] {
     let rest = Swift.max(total ?? 0, count) - Swift.min(limit, count)
-    return prefix(limit).map(\.description) + (rest > 0 ? ["… and \(rest) \(what)"] : [])
+    return prefix(limit).map(\.description) + (String.more(rest, what).map { [$0] } ?? [])
+  }
+}
+
+extension String {
+  /// What ends a list of which only the first ones are shown: `… and 3 more`; nil when these are all.
+  package static func more(_ rest: Int, _ what: String = "more") -> String? {
+    rest > 0 ? "… and \(rest) \(what)" : nil
   }
 }

@@ -13,7 +13,7 @@ enum Layering {
     // The example of the guide on migrations in Swift: a program as its users write it.
     ("NotesTool", ["DrydockCommand", "Drydock", "GRDB"]),
     ("DrydockCommand", ["Drydock", "DrydockTesting", "Reports", "ArgumentParser"]),
-    ("Reports", ["Drydock", "DrydockTesting", "BackupRepository", "DrydockErrors", "Mustache"]),
+    ("Reports", ["Drydock", "DrydockTesting", "BackupRepository", "DrydockErrors"]),
     (
       "DrydockTesting",
       transaction.union([
@@ -92,7 +92,7 @@ enum Layering {
   static let oneImporter: Set<String> = [
     "CLibArchive", "CLibCrypto", "CLibCurl", "CLibZ", "CLibZstd", "CPlatform", "Yams", "ArgumentParser",
     "Subprocess",
-    "Mustache", "GRDBSQLite",
+    "GRDBSQLite",
   ]
 
   /// What comes with Swift and the system, for everybody.

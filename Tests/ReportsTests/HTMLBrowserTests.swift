@@ -58,7 +58,7 @@ struct HTMLBrowserTests {
       #expect(wrong == "[]", "\(name): \(wrong)")
     }
     // It does find faults.
-    let faulty = try Self.plainPages.get()[0].html
+    let faulty = try Self.plainPages.get()[2].html
       .replacing("<h2", with: "<h4 style='color: #c0c0c0'").replacing("</h2>", with: "</h4>")
       .replacing(" scope=\"row\"", with: "").replacing("tabindex=\"0\"", with: "tabindex=\"3\"")
     let found = try problems(faulty)

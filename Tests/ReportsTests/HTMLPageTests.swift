@@ -5,11 +5,11 @@ import Formats
 
 @Suite("Pages of HTML")
 struct HTMLPageTests {
-  private func shown(_ text: String) -> String { HTMLText(text).renderText }
+  private func shown(_ text: String) -> String { HTML.escaped(text) }
 
   @Test("Characters that act instead of being seen are spelled out")
   func text() {
-    #expect(shown("plain <b> & \"q\"") == "plain <b> & \"q\"", "markup is the template's to escape")
+    #expect(shown("plain <b> & \"q\" 'x'") == "plain &lt;b&gt; &amp; &quot;q&quot; &#39;x&#39;")
     #expect(
       shown("a\u{202E}b\u{2066}\u{200F}\u{FEFF}\u{E0041}")
         == "a\\u{202e}b\\u{2066}\\u{200f}\\u{feff}\\u{e0041}")
@@ -31,39 +31,36 @@ struct HTMLPageTests {
   /// To Swift, a quote and an accent are one character; to a browser, the quote ends an attribute.
   @Test("Markup with combining marks is escaped")
   func combining() {
-    let page = HTMLPage(failed: "x", title: "\"\u{301} <\u{301}b \u{D4E}' \u{1F3FB}&\u{FE0F}", lines: [])
+    let page = HTMLPage(
+      Report(failed: "x", title: "\"\u{301} <\u{301}b \u{D4E}' \u{1F3FB}&\u{FE0F}", lines: []))
     let html = page.html()
     let title = html.firstMatch(of: #/<h1>(.*)</h1>/#)?.output.1 ?? ""
-    #expect(title == "&quot;\\u{301} &lt;\\u{301}b \\u{d4e}&#39; \u{1F3FB}&amp;\\u{fe0f}", "\(title)")
+    #expect(title == "&quot;\u{301} &lt;\u{301}b \u{D4E}&#39; \u{1F3FB}&amp;\u{FE0F}", "\(title)")
   }
 
-  @Test("No template inserts a value without escaping")
-  func templates() {
-    for (name, source) in HTMLTemplates.sources(styleHash: "") {
-      #expect(!source.contains("{{{") && !source.contains("{{&") && !source.contains("{{%"), "\(name)")
-    }
-    #expect(!HTMLStyle.text.contains("{{") && !HTMLStyle.text.contains("<"))
-  }
-
-  @Test("A template in a value is a text")
-  func nested() {
-    let html = HTMLPage(failed: "{{word}}", title: "{{#sections}}{{>page}}", lines: ["{{{title}}}"]).html()
-    #expect(html.contains("<h1>{{#sections}}{{&gt;page}}</h1>") && html.contains("<span>{{{title}}}</span>"))
+  @Test("Of markup, the literals are as they are, and every value is escaped")
+  func markup() {
+    let value = "<b>\"'&"
+    let inner: HTML = "<i>\(value)</i>"
+    let outer: HTML = "<p class=\"\(value)\">\(inner)\([inner])</p>"
+    let text = "&lt;b&gt;&quot;&#39;&amp;"
+    #expect(outer.source == "<p class=\"\(text)\"><i>\(text)</i><i>\(text)</i></p>")
+    #expect(!HTMLStyle.text.source.contains("<"))
   }
 
   @Test("A sentence begins with a capital letter, and words in backquotes are code")
   func prose() {
-    func shown(_ text: String) -> String {
-      HTMLSpan.prose(text).map { $0.kind == .code ? "[\($0.text)]" : $0.text }.joined()
-    }
-    #expect(shown("move it: `vault.rename`, or `x`") == "Move it: [vault.rename], or [x]")
-    #expect(shown("`theme` is text") == "[theme] is text" && shown("trip.status: x") == "trip.status: x")
+    func shown(_ text: String) -> String { HTML.prose(text, isSentence: true).source }
+    #expect(
+      shown("move it: `vault.rename`, or `x`") == "Move it: <code>vault.rename</code>, or <code>x</code>")
+    #expect(
+      shown("`theme` is text") == "<code>theme</code> is text" && shown("trip.status: x") == "trip.status: x")
     #expect(shown("an odd ` is a text") == "an odd ` is a text" && shown("").isEmpty)
   }
 
   @Test("The page allows its own style, and nothing else")
   func policy() throws {
-    let html = HTMLPage(failed: "x", title: "y", lines: []).html()
+    let html = HTMLPage(Report(failed: "x", title: "y", lines: [])).html()
     let policy = try #require(html.firstMatch(of: #/Content-Security-Policy" content="([^"]*)"/#)).output.1
     #expect(policy.hasPrefix("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"))
     #expect(
@@ -83,18 +80,17 @@ struct HTMLPageTests {
     #expect(NumberText.size(.max) == "18,447 PB" && NumberText.count(1, "row") == "1 row")
   }
 
-  private func marked(_ spans: [HTMLSpan]) -> String {
-    spans.map { $0.kind == .mark ? "[\($0.text)]" : $0.text }.joined()
-  }
-
   @Test("Of two values the words are marked that differ, unless they have little in common")
   func values() {
     let (before, after) = TextComparison.values("see \"long\" notes, 12", "see \"short\" notes, 13")
-    #expect(marked(before) == "see \"[long]\" notes, [12]" && marked(after) == "see \"[short]\" notes, [13]")
-    #expect(marked(TextComparison.values("light", "dark").before) == "light")
-    #expect(marked(TextComparison.values("same", "same").after) == "same")
+    #expect(
+      before.source == "see &quot;<mark>long</mark>&quot; notes, <mark>12</mark>"
+        && after.source == "see &quot;<mark>short</mark>&quot; notes, <mark>13</mark>")
+    #expect(TextComparison.values("light", "dark").before.source == "light")
+    #expect(TextComparison.values("same", "same").after.source == "same")
     let long = String(repeating: "word ", count: 100_000)
-    #expect(TextComparison.values(long, long + "x").after.count == 1, "what is cut is not compared")
+    #expect(
+      !TextComparison.values(long, long + "x").after.source.contains("<mark>"), "what is cut is not compared")
   }
 
   @Test("A table's definition is compared column by column")
@@ -137,23 +133,36 @@ struct HTMLPageTests {
     after[25] = "other"
     let lines = TextComparison.lines(before, after)
     #expect(lines.map(\.kind).filter { $0 == .same }.count == 6 && lines.first?.kind == .gap)
-    #expect(lines.first.map { marked($0.spans) } == "… 22 lines without a change")
+    #expect(lines.first?.text.source == "… 22 lines without a change")
   }
 
   @Test("Thousands of rows are folded, and what is beyond the limit is counted")
   func folding() throws {
-    let rows = (0..<5000).map { [HTMLCell.header("row \($0)")] }
-    var page = HTMLPage(failed: "x", title: "y", lines: [])
-    page.sections = [
-      .init(id: "a", heading: "A", blocks: [.table(HTMLTable("Rows", ["Name"], rows, of: 9000))])
-    ]
-    let html = page.html()
-    #expect(html.split(separator: "<th scope=\"row\">").count == HTMLTable.limit + 1)
-    let fold = try #require(html.range(of: "<details><summary>1,980 more rows</summary>"))
-    #expect(html[..<fold.lowerBound].contains("row 19<") && !html[..<fold.lowerBound].contains("row 20<"))
-    #expect(html.contains("7,000 more rows are not on this page"))
-    page.sections[0].blocks = [.table(HTMLTable("Rows", ["Name"], Array(rows.prefix(25))))]
-    #expect(!page.html().contains("<details"), "a few rows are not folded")
+    var rows = (0..<5000).map { Report.Row([.text("row \($0)")]) }
+    var report = Report(failed: "x", title: "y", lines: [])
+    func html() -> String {
+      report.sections = [Report.Section("A", [.table(Report.Table("Rows", ["Name"], rows))])]
+      return HTMLPage(report).html()
+    }
+    let long = html()
+    #expect(long.split(separator: "<th scope=\"row\">").count == HTMLPage.limit + 1)
+    let fold = try #require(long.range(of: "<details><summary>1,980 more rows</summary>"))
+    #expect(long[..<fold.lowerBound].contains("row 19<") && !long[..<fold.lowerBound].contains("row 20<"))
+    #expect(long.contains("3,000 more rows are not on this page"))
+    rows = Array(rows.prefix(25))
+    #expect(!html().contains("<details"), "a few rows are not folded")
+  }
+
+  @Test("Thousands of lines are folded below the line that they belong to")
+  func foldingLines() throws {
+    let lines = [Report.Line("head", depth: 0)] + (0..<5000).map { Report.Line("line \($0)") }
+    var report = Report(failed: "x", title: "y", lines: [])
+    report.sections = [Report.Section("A", [.lines(lines)])]
+    let html = HTMLPage(report).html()
+    #expect(html.split(separator: "<li>").count == HTMLPage.limit + 2)
+    let fold = try #require(html.range(of: "<details><summary>1,980 more lines</summary>"))
+    #expect(html[..<fold.lowerBound].contains("line 19<") && !html[..<fold.lowerBound].contains("line 20<"))
+    #expect(html.contains("3,000 more lines are not on this page"))
   }
 
   @Test("All rows of a difference together have a limit")
@@ -161,12 +170,11 @@ struct HTMLPageTests {
     var difference = try PageSamples.difference(texts: PageSamples.plain, rows: 500)
     let database = difference.databases[0]
     difference.databases = (0..<10).map { _ in database }
-    let sections = DifferenceSections(difference: difference, stores: [.databases]).all
-    var page = HTMLPage(failed: "x", title: "y", lines: [])
-    page.sections = sections
-    let html = page.html()
-    let count = html.split(separator: "<th scope=\"row\">").count
+    var report = Report(failed: "x", title: "y", lines: [])
+    report.sections = [Report.Section("A", [.difference(difference)])]
+    let html = HTMLPage(report).html()
+    let count = html.split(separator: "<li>").count
     #expect(count > 5000 && count < 5500, "\(count)")
-    #expect(html.contains("this page lists enough rows"))
+    #expect(html.contains("more lines are not on this page"))
   }
 }

@@ -7,14 +7,13 @@ import Testing
 @Suite("The report in Markdown")
 struct MarkdownTests {
   private func text(_ fixtures: [FixtureResult], _ notes: [String] = []) -> String {
-    MarkdownReport(
-      FixtureSuite.Report(fixtures: fixtures, findings: [], notes: notes, seconds: 0), from: "/repo"
-    ).text
+    let suite = FixtureSuite.Report(fixtures: fixtures, findings: [], notes: notes, seconds: 0)
+    return Markdown(Report(suite, from: "/repo")).text
   }
 
   @Test("It has the verdict, a table of the fixtures, those that failed first, and a section for each cause")
   func document() {
-    let text = MarkdownReport(ReportSamples.everything, from: "/repo").text
+    let text = Markdown(Report(ReportSamples.everything, from: "/repo")).text
     #expect(
       text.hasPrefix(
         """
@@ -74,7 +73,7 @@ struct MarkdownTests {
     #expect(
       text([fixture]).hasSuffix(
         """
-        <details><summary><code>v0</code>: 5 → 6</summary>
+        <details><summary><code>v0: 5 → 6</code></summary>
 
         <pre>
         database Documents/a.sqlite
@@ -87,8 +86,8 @@ struct MarkdownTests {
 
 
         """))
-    let page = HTMLPage(FixtureSuite.Report(fixtures: [fixture], findings: [], notes: [], seconds: 0))
-    let html = page.html(program: "drydock")
+    let suite = FixtureSuite.Report(fixtures: [fixture], findings: [], notes: [], seconds: 0)
+    let html = HTMLPage(Report(suite)).html(program: "drydock")
     #expect(html.contains("0 → 1") && html.contains("3 → 2") && !html.contains("<b>"))
   }
 
@@ -135,7 +134,7 @@ struct MarkdownTests {
         return fixture
       }
       let text = text(fixtures, [mega])
-      #expect(text.utf8.count <= MarkdownReport.limit && text.utf8.count > 3000, "\(text.utf8.count)")
+      #expect(text.utf8.count <= Markdown.limit && text.utf8.count > 3000, "\(text.utf8.count)")
       let opened = text.components(separatedBy: "<details").count
       #expect(opened == text.components(separatedBy: "</details>").count && opened > 1)
       if count == 200 {
@@ -144,6 +143,6 @@ struct MarkdownTests {
     }
     let many = (0..<5000).map { ReportSamples.fixture("v\($0)", .passed) }
     let text = text(many)
-    #expect(text.utf8.count <= MarkdownReport.limit && text.contains(" more\n"))
+    #expect(text.utf8.count <= Markdown.limit && text.contains(" more\n"))
   }
 }

@@ -92,7 +92,7 @@ enum PageSamples {
     return difference
   }
 
-  static func dryRun(texts: [String], rows: Int) throws -> HTMLPage {
+  static func dryRun(texts: [String], rows: Int) throws -> Report {
     let report = MigrationReport(
       from: 1, to: 7,
       migrations: (2...7).map { number in
@@ -101,20 +101,20 @@ enum PageSamples {
           milliseconds: number * 700, notes: [texts[(number + 2) % texts.count]],
           missingDatabases: number == 7 ? [texts[0]] : nil)
       }, appliedExternally: [1], notes: texts)
-    return HTMLPage(
+    return Report(
       dryRun: report, changing: try difference(texts: texts, rows: rows), app: texts[0], instance: texts[1],
       container: texts[2])
   }
 
-  static func comparison(texts: [String]) throws -> HTMLPage {
+  static func comparison(texts: [String]) throws -> Report {
+    let opening = texts.map { Report.Line($0, depth: 0) }
     let omitted = texts.map { NotCompared(path: "Library/Caches", reason: $0, isLoss: true) }
-    return HTMLPage(
-      comparing: .init(name: texts[0], details: texts), with: .init(name: texts[3], details: texts),
-      try difference(texts: texts, rows: 3), compared: 5, notCompared: omitted,
-      stores: [.defaults, .databases])
+    return Report(
+      comparing: (texts[0], texts[3]), opening, try difference(texts: texts, rows: 3), compared: 5,
+      notCompared: omitted)
   }
 
-  static func suite(texts: [String]) -> HTMLPage {
+  static func suite(texts: [String]) -> Report {
     var result = ReportSamples.everything
     for (number, text) in texts.enumerated() {
       var findings: [FixtureResult.Finding] = []
@@ -133,10 +133,10 @@ enum PageSamples {
       result.fixtures.append(fixture)
     }
     result.notes = texts
-    return HTMLPage(result, from: "/repo")
+    return Report(result, from: "/repo")
   }
 
-  static func inspection(texts: [String]) throws -> HTMLPage {
+  static func inspection(texts: [String]) throws -> Report {
     // Made as a program reads the documented JSON.
     func object(_ index: Int, _ rest: [String: Any]) -> [String: Any] {
       rest.merging(["path": "Documents/\(index)", "bytes": index * index * 1000]) { $1 }
@@ -161,11 +161,13 @@ enum PageSamples {
       "warnings": texts.map { ["kind": "rule", "message": $0] },
     ]
     let data = try JSONSerialization.data(withJSONObject: document)
-    return HTMLPage(
-      try JSONDecoder().decode(ContainerInspection.self, from: data), pending: texts, problem: texts[0])
+    let inspection = try JSONDecoder().decode(ContainerInspection.self, from: data)
+    var report = Report(inspection, pending: texts)
+    report.sections.append(Report.warnings(inspection))
+    return report
   }
 
-  static func audit(texts: [String]) throws -> HTMLPage {
+  static func audit(texts: [String]) throws -> Report {
     let findings = texts.enumerated().map { number, text -> [String: Any] in
       [
         "rule": AuditRule.all[number % 5].id.rawValue, "severity": ["error", "warning", "note"][number % 3],
@@ -180,7 +182,7 @@ enum PageSamples {
       "limits": texts, "notChecked": texts, "unreadable": texts,
     ]
     let data = try JSONSerialization.data(withJSONObject: document)
-    return HTMLPage(try JSONDecoder().decode(AuditReport.self, from: data))
+    return Report(try JSONDecoder().decode(AuditReport.self, from: data))
   }
 
   /// Values as in most pages.
@@ -194,9 +196,9 @@ enum PageSamples {
       ("dry run", try dryRun(texts: texts, rows: 40)), ("comparison", try comparison(texts: texts)),
       ("suite", suite(texts: texts)), ("inspection", try inspection(texts: texts)),
       ("audit", try audit(texts: texts)),
-      ("failure", HTMLPage(failed: texts[0], title: texts[1], lines: texts)),
-      ("run", HTMLPage(run(texts: texts))),
-    ]
+      ("failure", Report(failed: texts[0], title: texts[1], lines: texts)),
+      ("run", Report(run(texts: texts))),
+    ].map { ($0, HTMLPage($1)) }
   }
 
   /// A run over many containers with all that a summary can have.

@@ -70,7 +70,9 @@ struct RunResultsTests {
     #expect(found.failures.map(\.code) == ["noSpace", "exit 6", "locked"])
     #expect(found.failures[0].count == 12 && found.failures[0].container == "c1")
     #expect(found.failures[0].message == "cannot write c1")
-    #expect(found.versions.map(\.text) == ["1 → 2", "2 → 2"] && found.versions.map(\.count) == [1, 1])
+    #expect(
+      found.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["1 → 2", "2 → 2"]
+        && found.versions.map(\.count) == [1, 1])
     #expect(found.slowest.count == 10 && found.slowest[0].container == "b")
     #expect(found.shards.count == 1 && found.shards[0].complete == 2 && !found.isIncomplete)
     #expect(found.exitCodes == [0, 1, 5, 6], "in the order of the names")
@@ -120,7 +122,9 @@ struct RunResultsTests {
     for files in [[first, second], [second, first]] {
       let found = try summary(files.map { Array($0.utf8) })
       #expect(found.count(.changed) == 4 && found.count(.failed) == 1 && found.containers == 5)
-      #expect(found.versions.map(\.text) == ["1 → 2"] && found.versions.map(\.count) == [4])
+      #expect(
+        found.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["1 → 2"]
+          && found.versions.map(\.count) == [4])
       #expect(found.failures.map(\.code) == ["damaged"], "what failed later has failed")
       #expect(found.repeatedCount == 5 && found.repeated == ["a", "b", "c", "d", "e"])
       #expect(found.changedAgainCount == 1 && found.changedAgain == ["c"])
@@ -179,9 +183,13 @@ struct RunResultsTests {
     let again = Self.line("a", "unchanged", time: 2, versions: (2, 2), others: ["changed_before": true])
     let found = try summary(again + Self.end())
     #expect(found.count(.changed) == 1 && found.count(.unchanged) == 0 && found.changedAgainCount == 0)
-    #expect(found.versions.map(\.text) == ["? → 2"], "the version before is not known")
+    #expect(
+      found.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["? → 2"],
+      "the version before is not known")
     let both = try summary(Self.line("a", "changed", time: 1), again + Self.end())
-    #expect(both.versions.map(\.text) == ["1 → 2"] && both.changedAgainCount == 0)
+    #expect(
+      both.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["1 → 2"]
+        && both.changedAgainCount == 0)
     let failed = Self.line("a", "failed", exit: 1, time: 1, error: "noSpace")
     #expect(try summary(failed + again + Self.end()).count(.changed) == 1)
   }
@@ -213,10 +221,10 @@ struct RunResultsTests {
     var commands = found
     commands.commands = (1...100).map { "command\($0)" }
     #expect(commands.title.hasSuffix("command10 and 90 more, 1,000 runs"))
-    let markdown = RunSummaryMarkdown(found).text
+    let markdown = Markdown(Report(found)).text
     #expect(
       markdown.contains("\nand 480 more\n") && markdown.split(separator: "\n").count < 100, "\(markdown)")
-    #expect(HTMLPage(found).html().utf8.count < 200_000)
+    #expect(HTMLPage(Report(found)).html().utf8.count < 200_000)
   }
 
   @Test("A line that counts nothing is reported with the reason")
@@ -294,9 +302,9 @@ struct RunResultsTests {
       lines += Self.line("\(number)" + text, "failed", exit: 1, error: text)
     }
     let found = try summary(lines)
-    let html = HTMLPage(found).html()
+    let html = HTMLPage(Report(found)).html()
     #expect(!html.contains("<script") && !html.contains("<img") && !html.contains("\u{202E}"))
-    let markdown = RunSummaryMarkdown(found).text
+    let markdown = Markdown(Report(found)).text
     #expect(!markdown.contains("<script") && !markdown.contains("\u{202E}"))
     #expect(html.contains("What is missing") && html.contains("Failures by cause"))
   }

@@ -57,7 +57,10 @@ struct AuditCommand: Subcommand {
   }
 
   func run() throws {
-    if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
+    if rules {
+      if common.json { return Output.json(["rules": AuditRule.all]) }
+      return Output.report(Report(AuditRule.all, advised: Self.advised))
+    }
     if let batch = try container.batch(common.configuration(), "audit", asJSON: common.json) {
       return try run(batch)
     }
@@ -69,6 +72,19 @@ struct AuditCommand: Subcommand {
         try audit(opened, one, declared, reports)
       }
     }
+  }
+
+  private static func advised(_ text: String) -> String { Program.current.named(Advice.added(to: text)) }
+
+  private static func document(_ report: AuditReport) -> ResultObject {
+    [
+      "container": ResultObject(
+        dictionaryLiteral: ("app", report.app), ("instance", report.instance), ("layout", report.layout),
+        ("root", report.root)),
+      "findings": report.findings, "rules": report.rules, "off": report.off, "limits": report.limits,
+      "not_checked": report.notChecked, "unreadable": report.unreadable,
+      "errors": report.count(.error), "warnings": report.count(.warning), "notes": report.count(.note),
+    ]
   }
 
   private func declaration() throws -> AppDeclaration? {
@@ -94,11 +110,12 @@ struct AuditCommand: Subcommand {
     // The private directory it was unpacked to means nothing to the user.
     if one.isForeign { report.root = realPath(one.path) ?? one.path }
     try reports.write(report)
-    try page.write(HTMLPage(report, advised: { Advice.added(to: $0) }))
+    let shown = Report(report, advised: Self.advised)
+    try page.write(shown)
     if common.json {
-      Output.json(AuditText.document(report))
+      Output.json(Self.document(report))
     } else {
-      AuditText.write(report)
+      Output.report(shown, isSpaced: true)
     }
     if let failOn, report.findings.contains(where: { $0.severity >= failOn }) {
       throw ExitStatus.validation.code
@@ -119,7 +136,7 @@ extension AuditCommand {
     let summary = batch.run(display.progress) { [options, failOn] container in
       let report = try container.audit(options)
       var result = BatchResult(
-        state: .unchanged, text: AuditText.summary(report), document: AuditText.document(report))
+        state: .unchanged, text: report.summary, document: Self.document(report))
       if let failOn,
         let worst = report.findings.filter({ $0.severity >= failOn }).max(by: { $0.severity < $1.severity })
       {

@@ -76,11 +76,12 @@ struct DiffCommand: Subcommand {
     let comparison = try Comparing.run(
       first, second, configuration: configuration, options: options, transaction: transaction)
     display.end()
+    let (before, after) = (ComparedOperand(first, a), ComparedOperand(second, b))
+    let opening = ["a: \(before.text)", "b: \(after.text)"]
     try page.write(
-      HTMLPage(
-        comparing: ComparedOperand(first, a).forPage, with: ComparedOperand(second, b).forPage,
-        comparison.difference, compared: comparison.compared, notCompared: comparison.notCompared,
-        stores: options.stores))
+      Report(
+        comparing: (before.path, after.path), opening.map { Report.Line($0, depth: 0) },
+        comparison.difference, compared: comparison.compared, notCompared: comparison.notCompared))
     let difference = comparison.difference.listing(rows: rowLimit)
     let archives = [first, second].compactMap { operand -> Archive? in
       if case .archive(let archive) = operand { archive } else { nil }
@@ -89,13 +90,12 @@ struct DiffCommand: Subcommand {
     if common.json {
       Output.json(
         [
-          "a": ComparedOperand(first, a), "b": ComparedOperand(second, b), "equal": difference.isEmpty,
+          "a": before, "b": after, "equal": difference.isEmpty,
           "compared": comparison.compared, "not_compared": comparison.notCompared, "bytes_read": bytesRead,
           "difference": difference,
         ])
     } else {
-      Output.line("a: \(ComparedOperand(first, a).text)")
-      Output.line("b: \(ComparedOperand(second, b).text)")
+      for line in opening { Output.line(line) }
       if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }
       Output.difference(difference, limit: details ? nil : 20)
       comparison.reportOmissions()
@@ -144,10 +144,6 @@ struct ComparedOperand: Encodable, Sendable {
       (kind, app, instance) = ("container", container.app, container.instance)
     case .golden: kind = "golden"
     }
-  }
-
-  var forPage: HTMLPage.Compared {
-    HTMLPage.Compared(name: path, details: [kind, app, instance, time].compactMap { $0 })
   }
 
   var text: String {

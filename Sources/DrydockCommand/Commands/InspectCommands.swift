@@ -23,9 +23,6 @@ struct InspectCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  /// How many items of a vault are shown as text.
-  private static let shownItems = 20
-
   func run() throws {
     if page.html == nil, let source = DeviceSource.find(at: container.path) {
       return try ImportText.inspect(source, container.path, asJSON: common.json)
@@ -47,9 +44,10 @@ struct InspectCommand: Subcommand {
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
     let pending = try excluded && page.html == nil ? nil : pending(of: opened, inspection, options)
-    try page.write(
-      HTMLPage(
-        inspection, pending: pending, problem: inspection.versionProblem.map { Advice.added(to: $0) }))
+    let report = Report(inspection, pending: pending, advised: { Advice.added(to: $0) })
+    var shown = report
+    shown.sections.insert(Report.warnings(inspection), at: 0)
+    try page.write(shown)
     if excluded {
       if common.json {
         return Output.json(
@@ -59,7 +57,7 @@ struct InspectCommand: Subcommand {
       return Output.warn(inspection.warnings)
     }
     if common.json { return Output.json(["container": inspection, "pending": pending]) }
-    write(inspection, pending)
+    Output.report(report)
     Output.warn(inspection.warnings)
   }
 
@@ -84,88 +82,6 @@ struct InspectCommand: Subcommand {
           item.pathsBelow == 0 ? "" : "\(Output.count(item.pathsBelow, "path")) below", item.rule.description,
         ]
       }, indent: "")
-  }
-
-  private func write(_ inspection: ContainerInspection, _ pending: [String]?) {
-    Output.line("\(inspection.app), instance \(inspection.instance) (\(inspection.layout.rawValue))")
-    Output.line("  \(inspection.root)")
-    for group in inspection.groups {
-      Output.line("group \(group.id)\(group.exists ? "" : " (not there)")\n  \(group.root)")
-    }
-    let version =
-      inspection.schemaVersion.map {
-        "\(MigrationReport.version($0, app: inspection.appVersion)), by \(inspection.versionSource ?? "nothing")"
-      }
-      ?? Advice.added(to: inspection.versionProblem ?? "unknown")
-      .replacing("the container's version is unknown", with: "unknown")
-    Output.line("schema version: \(version)")
-    if let pending {
-      Output.line("pending migrations: \(pending.isEmpty ? "none" : pending.joined(separator: ", "))")
-    }
-    Output.line("settings")
-    Output.table(
-      inspection.settings.map { file in
-        let keys =
-          file.keys.map { Output.count($0, "key") } ?? "cannot be read"
-          + (file.problem.map { ": \($0)" } ?? "")
-        let suite = file.suite.flatMap { $0 == "standard" ? nil : "suite \($0), " } ?? ""
-        return [file.path.description, Output.size(file.bytes), suite + keys]
-      })
-    for file in inspection.settings {
-      guard let documents = file.documents else { continue }
-      Output.line("  \(file.path): documents in settings")
-      Output.table(documents.map { [$0.key, $0.value] }, indent: "    ")
-    }
-    Output.line("databases")
-    Output.table(
-      inspection.databases.map { database in
-        let log = database.logBytes > 0 ? ", \(Output.size(database.logBytes)) of it in the log" : ""
-        return [
-          database.path.description, Output.size(database.bytes),
-          (database.tables.map { Output.count($0, "table") } ?? "SQLite cannot open it") + log,
-        ]
-      })
-    for database in inspection.databases { write(database) }
-    write(vaultOf: inspection)
-    Output.line("files\n  \(Output.count(inspection.files, "file")), \(Output.size(inspection.fileBytes))")
-    if let protection = inspection.protection {
-      Output.line("protection classes")
-      Output.table(protection.map { [$0.class, Output.count($0.files, "file")] })
-    }
-    Output.line("excluded from backups")
-    Output.table(
-      inspection.excluded.map {
-        [
-          $0.path.description, "\(Output.count($0.files, "file")), \(Output.size($0.bytes))",
-          $0.rule.description,
-        ]
-      })
-  }
-
-  private func write(_ database: ContainerInspection.Database) {
-    guard let description = database.description else { return }
-    Output.line("  \(database.path): \(description.summary)")
-    Output.table(description.facts.map { [$0.name, $0.value] }, indent: "    ")
-    Output.table(
-      description.entities.map { entity in
-        [
-          "entity \(entity.name)", entity.rows.map { Output.count($0, "row") } ?? "no table",
-          entity.parent.map { "inherits from \($0)" } ?? "",
-        ]
-      }, indent: "    ")
-  }
-
-  private func write(vaultOf inspection: ContainerInspection) {
-    guard let vault = inspection.vault else { return }
-    let items = inspection.vaultItems.map { [Output.count($0.count, "item")] } ?? []
-    let details =
-      [Output.size(inspection.vaultBytes ?? 0)] + items + [inspection.vaultEncryption].compactMap { $0 }
-    Output.line("vault\n  \(vault)  \(details.joined(separator: ", "))")
-    if let problem = inspection.vaultProblem { Output.line("    cannot be opened: \(problem)") }
-    let shown = inspection.vaultItems?.prefix(Self.shownItems) ?? []
-    for item in shown { Output.line("    \(item)") }
-    let more = (inspection.vaultItems?.count ?? 0) - shown.count
-    if more > 0 { Output.advice("    … and \(more) more; `drydock vault list` shows all") }
   }
 }
 

@@ -144,7 +144,7 @@ struct MigrateCommand: Subcommand {
       .dryRun()
     display.end()
     try page.write(
-      HTMLPage(
+      Report(
         dryRun: outcome.report, changing: outcome.difference, app: opened.app, instance: opened.instance,
         container: container.one.path))
     outcome.difference = outcome.difference.listing(rows: Self.shownRows)

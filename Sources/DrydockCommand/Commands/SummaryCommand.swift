@@ -42,9 +42,10 @@ struct SummaryCommand: Subcommand {
       var summary = results.merged()
       summary.exitCode =
         summary.isIncomplete ? ExitStatus.incomplete.rawValue : Self.exitCode(of: summary)
-      try comment?.write(Data(RunSummaryMarkdown(summary).text.utf8))
-      try page.write(HTMLPage(summary))
-      if common.json { Output.json(encoding: summary) } else { write(summary) }
+      let report = Report(summary)
+      try comment?.write(Data(Markdown(report).text.utf8))
+      try page.write(report)
+      if common.json { Output.json(encoding: summary) } else { write(summary, report) }
       if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }
     }
   }
@@ -55,32 +56,12 @@ struct SummaryCommand: Subcommand {
     return summary.kind == nil ? BatchSummary.exitCode(of: codes) : codes.first { $0 != 0 } ?? 0
   }
 
-  private func write(_ summary: RunSummary) {
+  /// What is missing goes to standard error, and comes last.
+  private func write(_ summary: RunSummary, _ report: Report) {
     Output.line("\(summary.title), \(Output.count(summary.files, "file"))")
     Output.line(summary.conclusion, summary.failures.isEmpty && !summary.isIncomplete ? .passed : .failed)
-    let failures = summary.failures.map { cause in
-      [
-        "\(cause.count)", cause.code.printable, "exit \(cause.exitCode)",
-        "\(cause.container.printable): \((cause.message ?? "").printable)",
-      ]
-    }
-    table("failures by cause", failures, .error)
-    table("versions", summary.versions.map { ["\($0.count)", $0.text] })
-    if summary.slowest.count > 1 {
-      table(
-        "slowest", summary.slowest.map { [NumberText.seconds($0.seconds), $0.container.printable] })
-    }
-    for gap in summary.gaps { Output.warning(gap) }
-    if let repetition = summary.repetition { Output.note(repetition) }
-    for problem in summary.problems.prefix(RunSummary.examples) { Output.warning(problem.text.printable) }
-    let more = summary.problemCount - min(summary.problems.count, RunSummary.examples)
-    if more > 0 { Output.warning("and \(more) more such lines and files") }
-  }
-
-  private func table(_ title: String, _ rows: [[String]], _ role: TextRole? = nil) {
-    if rows.isEmpty { return }
-    Output.line(title)
-    Output.table(Array(rows.prefix(RunSummary.rows)), roles: rows.map { _ in role })
-    if rows.count > RunSummary.rows { Output.line("  and \(rows.count - RunSummary.rows) more") }
+    for section in report.sections.dropFirst() { Output.write(section) }
+    guard case .lines(let notices)? = report.sections.first?.blocks.first else { return }
+    for notice in notices { Output.write(Notice(notice.role ?? .note, notice.text)) }
   }
 }

@@ -98,8 +98,9 @@ struct TestCommand: Subcommand {
     display.end()
     try reports.write(result)
     try page.write(
-      HTMLPage(
-        result, from: FileManager.default.currentDirectoryPath, advised: { Advice.added(to: $0) }))
+      Report(
+        result, from: FileManager.default.currentDirectoryPath, examples: HTMLPage.shown,
+        advised: { Advice.added(to: $0) }))
     if common.json {
       Output.json(
         [

@@ -22,15 +22,15 @@ struct HTMLOptions: ParsableArguments {
     do { try body() } catch let error where file != nil && !(error is ExitCode) {
       let lines = Failure(error).text.split(whereSeparator: \.isNewline).map(String.init)
       // The command's own failure is what counts.
-      try? write(HTMLPage(failed: kind, title: title, lines: lines))
+      try? write(Report(failed: kind, title: title, lines: lines))
       throw error
     }
   }
 
   /// Writes the page, if one is asked for. It has the user's data: only the owner can read it.
-  func write(_ page: @autoclosure () -> HTMLPage) throws {
+  func write(_ report: @autoclosure () -> Report) throws {
     guard let file = try file() else { return }
-    let html = page().html(program: "drydock \(DrydockVersion.number)")
+    let html = HTMLPage(report()).html(program: "drydock \(DrydockVersion.number)")
     try file.write(Data(html.utf8), isPrivate: true)
   }
 

@@ -108,7 +108,7 @@ struct PipelineReports {
 
   func write(_ result: FixtureSuite.Report) throws {
     try junit?.write(JUnitReport(result, from: directory).xml)
-    try markdown?.write(Data(MarkdownReport(result, from: directory).text.utf8))
+    try markdown?.write(Data(Markdown(Report(result, from: directory)).text.utf8))
     try sarif?.write(SARIFLog(result, root: workspace, directory: directory).json)
     annotate { $0.lines(result) }
     if isGitHub, let file = variables["GITHUB_STEP_SUMMARY"], !file.isEmpty { summarize(result, into: file) }
@@ -145,7 +145,7 @@ struct PipelineReports {
       let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
       defer { try? handle.close() }
       try handle.seekToEnd()
-      try handle.write(contentsOf: Data(MarkdownReport(result, from: directory).text.utf8))
+      try handle.write(contentsOf: Data(Markdown(Report(result, from: directory)).text.utf8))
     } catch {
       Output.note("the summary for GitHub cannot be written: \(error.localizedDescription)")
     }

@@ -1,6 +1,7 @@
 import Drydock
 import DrydockTesting
 import Foundation
+import Reports
 
 /// The result of a suite for people: a row for each fixture as soon as it is done, and what is wrong, by cause.
 struct SuiteText {
@@ -30,7 +31,7 @@ struct SuiteText {
       write(groups.filter(\.isKnown), showsAll: showsAll)
     }
     if !groups.isEmpty { Output.line() }
-    writeNotes(result)
+    for note in result.allNotes { Output.line("note: \(Advice.added(to: note))".printable) }
     let verdict = isRecorded || !result.passed ? "" : "; goldens could not be recorded: FAILED"
     let role: TextRole = result.passed && isRecorded ? .passed : .failed
     Output.line("\(result.conclusion)\(verdict) (\(Self.seconds(result.seconds)))", role)
@@ -57,13 +58,6 @@ struct SuiteText {
         examples: showsAll ? Int.max : GroupText.examples, hint: showsAll ? "" : " (--details lists them)")
       Output.line()
       for line in lines { Output.line(Advice.added(to: line)) }
-    }
-  }
-
-  private func writeNotes(_ result: FixtureSuite.Report) {
-    for note in result.notes { Output.line("note: \(note.printable)") }
-    for note in result.fixtureNotes {
-      Output.line("note: \(note.fixtures.listed(3)): \(Advice.added(to: note.text))".printable)
     }
   }
 

@@ -1,36 +1,23 @@
 import ArgumentParser
+import Reports
 
-/// What a piece of text is, which decides its colour on a terminal. No meaning is in the colour alone.
-enum TextRole: String {
-  case error, warning, note
-  case added, removed, changed
-  case passed, failed
-
-  /// The role of a sign in a difference; nil for anything else.
-  init?(sign: Character?) {
-    switch sign {
-    case "+": self = .added
-    case "-": self = .removed
-    case "~": self = .changed
-    default: return nil
-    }
-  }
-
+extension TextRole {
   /// The terminal's own colours, so that they fit its background.
-  fileprivate var code: Int {
+  fileprivate var code: Int? {
     switch self {
     case .error, .removed, .failed: 31
     case .added, .passed: 32
-    case .warning, .changed: 33
+    case .warning, .changed, .known: 33
     case .note: 36
+    case .notRun: nil
     }
   }
 }
 
 extension TextRole? {
   func colored(_ text: String) -> String {
-    guard let self else { return text }
-    return "\u{1B}[\(self.code)m\(text)\u{1B}[0m"
+    guard let code = self?.code else { return text }
+    return "\u{1B}[\(code)m\(text)\u{1B}[0m"
   }
 }
 

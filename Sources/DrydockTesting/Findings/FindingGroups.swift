@@ -81,9 +81,9 @@ extension FixtureSuite.Report {
     return order.flatMap { state in fixtures.filter { $0.state == state } }
   }
 
-  /// The notes of the fixtures, each once, with the names of the fixtures that it is about: most are about the migrations,
+  /// All notes. That of a fixture is there once, with the names of the fixtures that it is about: most are about the migrations,
   /// and the same for many.
-  package var fixtureNotes: [(text: String, fixtures: [String])] {
+  package var allNotes: [String] {
     var texts: [String] = []
     var names: [String: [String]] = [:]
     for fixture in fixtures {
@@ -92,7 +92,7 @@ extension FixtureSuite.Report {
         names[note, default: []].append(fixture.name)
       }
     }
-    return texts.map { ($0, names[$0] ?? []) }
+    return notes + texts.map { "\((names[$0] ?? []).listed(3)): \($0)" }
   }
 
   /// The fixtures by name.

@@ -93,7 +93,3 @@ extension RunSummary.Problem {
   /// Whether it is of a job that is known to be incomplete by its missing summary.
   var isCut: Bool { message == Self.cut }
 }
-
-extension RunSummary.Versions {
-  package var text: String { "\(before.map(String.init) ?? "?") → \(after.map(String.init) ?? "?")" }
-}

@@ -66,9 +66,8 @@ extension RunSummary {
       + Self.list(repeated, repeatedCount)
   }
 
-  package static func list(_ names: [String], _ count: Int) -> String {
-    names.map(\.printable).joined(separator: ", ")
-      + (count > names.count ? " and \(count - names.count) more" : "")
+  private static func list(_ names: [String], _ count: Int) -> String {
+    names.map(\.printable).listed(names.count, of: count)
   }
 
   /// How a shard is run again.
@@ -89,45 +88,48 @@ extension RunSummary.Problem {
   package var text: String { "\(file)\(line.map { ":\($0)" } ?? ""): \(message)" }
 }
 
-/// A summary in Markdown, for a comment or a job's summary.
-package struct RunSummaryMarkdown {
-  private let summary: RunSummary
-
-  package init(_ summary: RunSummary) { self.summary = summary }
-
-  package var text: String {
-    var text = "### \(summary.exitCode == 0 ? "✅" : "❌") \(MarkdownReport.inline(summary.title))\n\n"
-    text += "\(summary.conclusion)\n\n"
-    for gap in summary.gaps { text += "- ⚠️ \(MarkdownReport.inline(gap))\n" }
-    if let repetition = summary.repetition { text += "- \(MarkdownReport.inline(repetition))\n" }
-    if !summary.gaps.isEmpty || summary.repetition != nil { text += "\n" }
-    add(
-      "| Failures | Cause | Exit code | Example |\n|---:|---|---:|---|\n",
-      summary.failures.map { cause in
-        let example = "\(cause.container): \(cause.message ?? "")"
-        return [
-          NumberText.grouped(cause.count), MarkdownReport.inline(cause.code), "\(cause.exitCode)",
-          MarkdownReport.inline(example),
-        ]
-      }, to: &text)
-    add(
-      "| Containers | Versions |\n|---:|---|\n",
-      summary.versions.map { [NumberText.grouped($0.count), $0.text] }, to: &text)
-    add(
-      "| Slowest | Time |\n|---|---:|\n",
-      summary.slowest.map { [MarkdownReport.inline($0.container), NumberText.seconds($0.seconds)] },
-      to: &text)
-    for problem in summary.problems.prefix(RunSummary.examples) {
-      text += "- \(MarkdownReport.inline(problem.text))\n"
+extension Report {
+  /// A run over many containers.
+  package init(_ summary: RunSummary) {
+    let failed = summary.failures.reduce(0) { $0 + $1.count }
+    self.init(
+      kind: "Run over many containers", title: summary.title,
+      verdict: failed > 0 ? .bad : summary.isIncomplete || summary.exitCode != 0 ? .warning : .good,
+      word: failed > 0
+        ? "\(NumberText.grouped(failed)) failed" : summary.isIncomplete ? "Incomplete" : "No failures",
+      sentence: summary.conclusion)
+    var facts = ["files: \(summary.files)", "time of all: \(NumberText.seconds(summary.seconds))"]
+    if let first = summary.firstDone, let last = summary.lastDone {
+      facts.append("first and last done: \(first), \(last)")
     }
+    if !summary.runs.isEmpty { facts.append("runs: \(summary.runs.listed(RunSummary.examples))") }
+    opening = facts.map { Line($0, depth: 0) }
+    var notices = summary.gaps.map { Line($0, .warning) }
+    if let repetition = summary.repetition { notices.append(Line(repetition, .note)) }
+    notices += summary.problems.prefix(RunSummary.examples).map { Line($0.text.printable, .warning) }
     let more = summary.problemCount - min(summary.problems.count, RunSummary.examples)
-    if more > 0 { text += "- and \(more) more such lines and files\n" }
-    return text
+    if more > 0 { notices.append(Line("and \(more) more such lines and files", .warning)) }
+    let failures = summary.failures.map { cause in
+      [
+        Cell.number(cause.count), .text(cause.code.printable), .text("exit \(cause.exitCode)"),
+        .text("\(cause.container): \(cause.message ?? "")".printable),
+      ]
+    }
+    let versions = summary.versions.map { [Cell.number($0.count), .versions($0.before, $0.after)] }
+    let slowest = summary.slowest.map { [Cell.seconds($0.seconds), .text($0.container.printable)] }
+    sections = [
+      Section("what is missing", [.lines(notices)]),
+      Self.table("failures by cause", ["Failures", "Cause", "Exit", "Example"], failures, .error),
+      Self.table("versions", ["Containers", "Versions"], versions),
+      Self.table("slowest", ["Time", "Container"], slowest.count > 1 ? slowest : []),
+    ].compactMap { $0 }
   }
 
-  private func add(_ header: String, _ rows: [[String]], to text: inout String) {
-    if rows.isEmpty { return }
-    text += header + rows.prefix(RunSummary.rows).map { "| \($0.joined(separator: " | ")) |\n" }.joined()
-    text += rows.count > RunSummary.rows ? "\nand \(rows.count - RunSummary.rows) more\n\n" : "\n"
+  private static func table(
+    _ title: String, _ columns: [String], _ rows: [[Cell]], _ role: TextRole? = nil
+  ) -> Section? {
+    if rows.isEmpty { return nil }
+    return Section(
+      title, [.table(Table(title, columns, rows.map { Row($0) }, limit: RunSummary.rows, role: role))])
   }
 }

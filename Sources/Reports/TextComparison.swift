@@ -1,10 +1,31 @@
 /// Two texts compared word by word, or line by line, for the marks of a page.
 enum TextComparison {
+  /// A line of a difference between two texts.
+  struct Line {
+    enum Kind: Sendable {
+      case same, removed, added
+      /// Lines that are left out.
+      case gap
+    }
+
+    var kind: Kind
+    var text: HTML
+
+    var html: HTML {
+      switch kind {
+      case .same: "<span class=\"line\">  \(text)</span>"
+      case .removed: "<del class=\"line\">− \(text)</del>"
+      case .added: "<ins class=\"line\">+ \(text)</ins>"
+      case .gap: "<span class=\"line muted\">\(text)</span>"
+      }
+    }
+  }
+
   /// Two values with the words marked that differ; nothing is marked where they have little in common.
-  static func values(_ before: String, _ after: String) -> (before: [HTMLSpan], after: [HTMLSpan]) {
-    let plain = ([HTMLSpan.plain(before)], [HTMLSpan.plain(after)])
+  static func values(_ before: String, _ after: String) -> (before: HTML, after: HTML) {
+    let plain: (HTML, HTML) = ("\(before)", "\(after)")
     // What the page cuts is not compared either.
-    guard max(before.utf8.count, after.utf8.count) <= HTMLText.limit else { return plain }
+    guard max(before.utf8.count, after.utf8.count) <= HTML.limit else { return plain }
     let (old, new) = (words(before), words(after))
     let (removed, added) = changes(old, new)
     func size(_ words: [Substring], _ left: Set<Int> = []) -> Int {
@@ -14,7 +35,7 @@ enum TextComparison {
       }
     }
     guard size(old, removed) * 5 >= max(size(old), size(new)) * 2 else { return plain }
-    return (spans(old, marking: removed), spans(new, marking: added))
+    return (marked(old, removed), marked(new, added))
   }
 
   private static func changes<Element: Hashable>(
@@ -36,9 +57,9 @@ enum TextComparison {
   }
 
   /// Two texts as lines: what both have once, changed words marked, and long parts without a change left out.
-  static func lines(_ before: [String], _ after: [String]) -> [HTMLLine] {
+  static func lines(_ before: [String], _ after: [String]) -> [Line] {
     let (removed, added) = changes(before.map(withoutComma), after.map(withoutComma))
-    var (result, old, new) = ([HTMLLine](), 0, 0)
+    var (result, old, new) = ([Line](), 0, 0)
     while old < before.count || new < after.count {
       var (gone, come) = ([String](), [String]())
       while removed.contains(old) {
@@ -51,13 +72,13 @@ enum TextComparison {
       }
       let pairs = zip(gone, come).map(values)
       result += gone.indices.map {
-        HTMLLine(kind: .removed, spans: $0 < pairs.count ? pairs[$0].before : [.plain(gone[$0])])
+        Line(kind: .removed, text: $0 < pairs.count ? pairs[$0].before : "\(gone[$0])")
       }
       result += come.indices.map {
-        HTMLLine(kind: .added, spans: $0 < pairs.count ? pairs[$0].after : [.plain(come[$0])])
+        Line(kind: .added, text: $0 < pairs.count ? pairs[$0].after : "\(come[$0])")
       }
       if old < before.count, new < after.count {
-        result.append(HTMLLine(kind: .same, spans: [.plain(after[new])]))
+        result.append(Line(kind: .same, text: "\(after[new])"))
         old += 1
         new += 1
       }
@@ -70,16 +91,16 @@ enum TextComparison {
   /// So many lines are shown rather than left out.
   private static let shortest = 5
 
-  private static func leavingOut(_ lines: [HTMLLine]) -> [HTMLLine] {
+  private static func leavingOut(_ lines: [Line]) -> [Line] {
     guard lines.contains(where: { $0.kind != .same }) else { return lines }
     var near = Set<Int>()
     for index in lines.indices where lines[index].kind != .same {
       near.formUnion((index - context)...(index + context))
     }
-    var (result, hidden) = ([HTMLLine](), [HTMLLine]())
+    var (result, hidden) = ([Line](), [Line]())
     func end() {
       if hidden.count > shortest {
-        result.append(HTMLLine(kind: .gap, spans: [.plain("… \(hidden.count) lines without a change")]))
+        result.append(Line(kind: .gap, text: "… \(hidden.count) lines without a change"))
       } else {
         result += hidden
       }
@@ -107,17 +128,17 @@ enum TextComparison {
     return words
   }
 
-  private static func spans(_ words: [Substring], marking marked: Set<Int>) -> [HTMLSpan] {
-    var spans: [HTMLSpan] = []
-    for (index, word) in words.enumerated() {
-      let kind: HTMLSpan.Kind = marked.contains(index) ? .mark : .plain
-      if spans.last?.kind == kind {
-        spans[spans.count - 1].text += word
-      } else {
-        spans.append(HTMLSpan(kind: kind, text: String(word)))
-      }
+  private static func marked(_ words: [Substring], _ marked: Set<Int>) -> HTML {
+    var parts: [HTML] = []
+    var rest = words.indices[...]
+    while let first = rest.first {
+      let isMarked = marked.contains(first)
+      let run = rest.prefix { marked.contains($0) == isMarked }
+      rest = rest.dropFirst(run.count)
+      let text = words[run.startIndex..<run.endIndex].joined()
+      parts.append(isMarked ? "<mark>\(text)</mark>" : "\(text)")
     }
-    return spans
+    return "\(parts)"
   }
 }
 

@@ -1,0 +1,282 @@
+import Drydock
+import Foundation
+
+/// A report as a page of HTML in one file, which asks for nothing else: neither a network, nor a script.
+package struct HTMLPage {
+  /// So many lines and rows are seen at once; more of them are folded, and those beyond the limit are only counted.
+  package static let shown = 20
+  static let limit = 2000
+  /// So many rows of a table are in a difference, of each kind, and so many lines of rows and columns in a page.
+  package static let rowLimit = 500
+  private static let rowBudget = 5000
+
+  private let report: Report
+  private var budget = Self.rowBudget
+
+  package init(_ report: Report) { self.report = report }
+
+  /// The document.
+  ///
+  /// - Parameters:
+  ///   - time: when it was made.
+  ///   - program: the program's name and version.
+  package func html(time: Date = Date(), program: String = "drydock") -> String {
+    var page = self
+    return page.document(time, program).source
+  }
+
+  private mutating func document(_ time: Date, _ program: String) -> HTML {
+    let made = time.formatted(
+      Date.ISO8601FormatStyle(dateSeparator: .dash, dateTimeSeparator: .space, timeZone: .gmt).year().month()
+        .day().time(includingFractionalSeconds: false))
+    let sections = report.sections.enumerated().map { section($1, $0) }
+    let sentence = report.sentence + (report.sentence.hasSuffix(".") ? "" : ".")
+    return """
+      <!DOCTYPE html>
+      <html lang="en">
+      <head>
+      <meta charset="utf-8">
+      <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-\(HTMLStyle.hash)'; base-uri 'none'; form-action 'none'">
+      <meta name="viewport" content="width=device-width, initial-scale=1">
+      <meta name="color-scheme" content="light dark">
+      <meta name="referrer" content="no-referrer">
+      <title>\(report.title) – \(report.kind)</title>
+      <style>\(HTMLStyle.text)</style>
+      </head>
+      <body>
+      <header class="\(report.verdict.rawValue)">
+      <p class="kind">\(report.kind)</p>
+      <h1>\(report.title)</h1>
+      <p class="verdict"><strong>\(report.word)</strong> <span>\(.prose(sentence, isSentence: true))</span></p>
+      \(list(report.opening))</header>
+      <main>
+      \(sections)</main>
+      <footer>
+      <p>Made \(made) UTC by \(program). Secrets are hidden; other values are the user’s data.</p>
+      </footer>
+      </body>
+      </html>
+
+      """
+  }
+
+  private mutating func section(_ section: Report.Section, _ number: Int) -> HTML {
+    var blocks: [HTML] = []
+    for (index, block) in section.blocks.prefix(Self.limit / 10).enumerated() {
+      blocks.append(self.block(block, isOpen: index < Markdown.open))
+    }
+    if blocks.allSatisfy(\.source.isEmpty) { return "" }
+    let more = Self.more(section.blocks.count - Self.limit / 10, section.noun)
+    let heading = HTML.prose(section.heading.text, isSentence: true)
+    return """
+      <section aria-labelledby="section-\(number)">
+      <h2 id="section-\(number)">\(heading)</h2>
+      \(blocks)\(more)</section>
+
+      """
+  }
+
+  private mutating func block(_ block: Report.Block, isOpen: Bool = false) -> HTML {
+    switch block {
+    case .lines(let lines), .list(let lines, _, _): return list(lines)
+    case .table(let table): return self.table(table)
+    case .difference(let difference): return self.difference(difference)
+    case .fold(let line, let blocks):
+      let content = blocks.map { self.block($0) }
+      let summary = Self.mark(line.role) + .prose(line.text)
+      // What has no verdict is folded.
+      return isOpen && line.role != nil
+        ? "<details open><summary>\(summary)</summary>\n\(content)</details>\n"
+        : "<details><summary>\(summary)</summary>\n\(content)</details>\n"
+    }
+  }
+
+  // MARK: Lines
+
+  private struct Item {
+    var depth: Int
+    var markup: HTML
+  }
+
+  private func list(_ lines: [Report.Line]) -> HTML {
+    Self.list(
+      lines.filter { !$0.text.isEmpty }.map {
+        Item(depth: $0.depth, markup: Self.text(Self.mark($0.role) + .prose($0.text)))
+      }[...])
+  }
+
+  /// Each line with those below it.
+  private static func list(_ items: ArraySlice<Item>) -> HTML {
+    guard let depth = items.first?.depth else { return "" }
+    var parts: [ArraySlice<Item>] = []
+    var rest = items
+    while !rest.isEmpty {
+      let end = rest.dropFirst().firstIndex { $0.depth <= depth } ?? rest.endIndex
+      parts.append(rest[..<end])
+      rest = rest[end...]
+    }
+    let (shown, folded, omitted) = divide(parts)
+    let more: HTML =
+      folded.isEmpty
+      ? ""
+      : """
+      <details><summary>\(NumberText.count(folded.count, "more line"))</summary>
+      <ul class="lines">
+      \(folded.map(line))</ul>
+      </details>
+
+      """
+    return "<ul class=\"lines\">\n\(shown.map(line))</ul>\n\(more)\(Self.more(omitted, "line"))"
+  }
+
+  private static func text(_ markup: HTML) -> HTML { "<span class=\"text\">\(markup)</span>" }
+
+  private static func line(_ items: ArraySlice<Item>) -> HTML {
+    guard let first = items.first else { return "" }
+    return "<li>\(first.markup)\(list(items.dropFirst()))</li>\n"
+  }
+
+  /// A fold for a few lines would hide them for nothing.
+  private static func divide<Part>(_ parts: [Part]) -> (shown: [Part], folded: [Part], omitted: Int) {
+    let count = parts.count <= shown + shown / 2 ? parts.count : shown
+    return (
+      Array(parts.prefix(count)), Array(parts.prefix(limit).dropFirst(count)), max(0, parts.count - limit)
+    )
+  }
+
+  private static func more(_ count: Int, _ noun: String) -> HTML {
+    if count <= 0 { return "" }
+    return
+      "<p class=\"muted\">\(NumberText.count(count, "more \(noun) is", "more \(noun)s are")) not on this page</p>\n"
+  }
+
+  /// A sign, where the text says what it is, or a sign and a word.
+  private static func mark(_ role: TextRole?) -> HTML {
+    switch role {
+    case nil: ""
+    case .error: "<span class=\"removed\">✕</span> "
+    case .warning: "<span class=\"warned\">!</span> "
+    case .note: "<span class=\"changed\">·</span> "
+    case .added: "<span class=\"added\">+</span> "
+    case .removed: "<span class=\"removed\">−</span> "
+    case .changed: "<span class=\"changed\">~</span> "
+    case .passed: "<span class=\"added\">✓</span> passed"
+    case .failed: "<span class=\"removed\">✕</span> failed"
+    case .known: "<span class=\"warned\">!</span> known failure"
+    case .notRun: "<span class=\"muted\">not run</span>"
+    }
+  }
+
+  // MARK: Tables
+
+  private func table(_ table: Report.Table) -> HTML {
+    let (shown, folded, _) = Self.divide(Array(table.rows.prefix(table.limit)))
+    if shown.isEmpty { return "" }
+    let more: HTML =
+      folded.isEmpty
+      ? ""
+      : """
+      <details><summary>\(NumberText.count(folded.count, "more row"))</summary>
+      \(part(table, table.caption + ", continued", folded))</details>
+
+      """
+    let rest = Self.more(table.rows.count - min(table.limit, Self.limit), "row")
+    return "\(part(table, table.caption, shown))\(more)\(rest)"
+  }
+
+  private func part(_ table: Report.Table, _ caption: String, _ rows: [Report.Row]) -> HTML {
+    let hasRoles = table.rows.contains { $0.role != nil }
+    let columns = table.columns.indices.map { column -> HTML in
+      let isNumber = rows.first.map { Self.isNumber($0.cells[column]) } ?? false
+      return isNumber
+        ? "<th scope=\"col\" class=\"number\">\(table.columns[column])</th>"
+        : "<th scope=\"col\">\(table.columns[column])</th>"
+    }
+    // A single bar compares with nothing.
+    let largest = table.columns.indices.map { column -> UInt64 in
+      if rows.count == 1 { return 0 }
+      return table.rows.map { row -> UInt64 in
+        if case .measure(_, let size) = row.cells[column] { size } else { 0 }
+      }.max() ?? 0
+    }
+    let lines = rows.map { row -> HTML in
+      let cells = row.cells.enumerated().map { cell($1, isHeader: $0 == 0, largest[$0]) }
+      let mark: HTML = hasRoles ? "<td class=\"mark\">\(Self.mark(row.role))</td>" : ""
+      return "<tr>\(mark)\(cells)</tr>\n"
+    }
+    let result: HTML = hasRoles ? "<th scope=\"col\">Result</th>" : ""
+    return """
+      <div class="scroll" role="group" aria-label="\(caption)" tabindex="0">
+      <table>
+      <caption class="hidden">\(caption)</caption>
+      <thead><tr>\(result)\(columns)</tr></thead>
+      <tbody>
+      \(lines)</tbody>
+      </table>
+      </div>
+
+      """
+  }
+
+  private static func isNumber(_ cell: Report.Cell) -> Bool {
+    if case .number = cell { true } else { false }
+  }
+
+  private func cell(_ cell: Report.Cell, isHeader: Bool, _ largest: UInt64) -> HTML {
+    let content: HTML =
+      switch cell {
+      case .text(let text): .prose(text)
+      case .number(let number): "\(NumberText.grouped(number))"
+      case .measure(let text, let size): "\(text)\(bar(size, of: largest))"
+      case .versions: "\(cell.text)"
+      }
+    if isHeader { return "<th scope=\"row\">\(content)</th>" }
+    return Self.isNumber(cell) ? "<td class=\"number\">\(content)</td>" : "<td>\(content)</td>"
+  }
+
+  private func bar(_ size: UInt64, of largest: UInt64) -> HTML {
+    if largest == 0 { return "" }
+    let share = (Double(size) / Double(largest) * 1000).rounded() / 10
+    // What is there at all can be seen.
+    let width = size == 0 ? 0 : max(0.5, share)
+    return """
+      <svg class="bar" viewBox="0 0 100 5" height="5" preserveAspectRatio="none" aria-hidden="true">\
+      <rect x="0" y="0" width="\(String(width))" height="5"></rect></svg>
+      """
+  }
+
+  // MARK: Differences
+
+  private mutating func difference(_ difference: ContainerDifference) -> HTML {
+    if difference.isEmpty { return list([Report.Line("nothing changes")]) }
+    var (items, omitted) = ([Item](), 0)
+    for line in difference.lines() {
+      if line.depth == 2, budget == 0 {
+        omitted += 1
+        continue
+      }
+      if line.depth == 2 { budget -= 1 }
+      items.append(Item(depth: line.depth, markup: Self.line(line)))
+    }
+    return Self.list(items[...]) + Self.more(omitted, "line")
+  }
+
+  private static func line(_ line: DifferenceLine) -> HTML {
+    var parts: [HTML] = []
+    for part in line.parts {
+      switch part {
+      case .text(let text): parts.append("\(text)")
+      case .values(let before?, let after?):
+        let marked = TextComparison.values(before, after)
+        parts.append(": <del>\(marked.before)</del> → <ins>\(marked.after)</ins>")
+      case .values(nil, let after?): parts.append(": <ins>\(after)</ins>")
+      case .values(let before?, nil): parts.append(" (was <del>\(before)</del>)")
+      case .values(nil, nil): break
+      case .sql(let before, let after, _):
+        let lines = TextComparison.lines(SQLLines(before ?? "").lines, SQLLines(after ?? "").lines)
+        return "<pre class=\"lines\">\(lines.map(\.html))</pre>\n"
+      }
+    }
+    return text(mark(line.change.flatMap { TextRole(rawValue: $0.rawValue) }) + "\(parts)")
+  }
+}
