@@ -86,21 +86,32 @@ import Testing
       ])
   }
 
-  /// `UPDATE_REFERENCE=1 swift test --filter OperationExampleTests` writes what the guide lacks.
-  @Test("The guide has a section of each operation, which begins with what its declaration says")
+  /// `UPDATE_REFERENCE=1 swift test --filter OperationExampleTests` writes it.
+  @Test("The guide “Operations” has what the declarations say")
   func guide() throws {
     let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appendingPathComponent("Sources/Drydock/Drydock.docc/Migrations.md").path
-    let text = try String(contentsOfFile: path, encoding: .utf8)
-    let updated = Operations.all.reduce(text) { $1.documented(in: $0) }
-    if ProcessInfo.processInfo.environment["UPDATE_REFERENCE"] != nil, updated != text {
-      try updated.write(toFile: path, atomically: true, encoding: .utf8)
+      .deletingLastPathComponent().appendingPathComponent("Sources/Drydock/Drydock.docc/Operations.md").path
+    let wanted = """
+      # Operations
+
+      The operations of migrations, with their arguments.
+
+      ## Overview
+
+      Drydock's tests write this page from what the operations declare. [Migrations](Migrations.md#operations) explains the
+      arguments that several operations take, which are listed here as “also”, and how operations work together.
+
+      \(Operations.all.map(\.section).joined(separator: "\n"))
+      """
+    if ProcessInfo.processInfo.environment["UPDATE_REFERENCE"] != nil {
+      try wanted.write(toFile: path, atomically: true, encoding: .utf8)
     }
+    let text = try String(contentsOfFile: path, encoding: .utf8)
     let differing = zip(
       text.split(separator: "\n", omittingEmptySubsequences: false),
-      updated.split(separator: "\n", omittingEmptySubsequences: false)
+      wanted.split(separator: "\n", omittingEmptySubsequences: false)
     ).first { $0 != $1 }
-    #expect(updated == text, "the first line that differs: \(differing.map { "\($0)\n\($1)" } ?? "the end")")
+    #expect(wanted == text, "the first line that differs: \(differing.map { "\($0)\n\($1)" } ?? "the end")")
   }
 
   @Test("The table of the guide on rolling back has each operation")
@@ -123,42 +134,17 @@ import Testing
 }
 
 extension OperationKind {
-  /// A text of the guide in which the first paragraph and the first table of its section are those of the declaration; what
-  /// follows is written by hand. A missing section is added before the guide's part on SQL files.
-  fileprivate func documented(in guide: String) -> String {
-    let title = "### \(name)\n\n"
-    guard let start = guide.range(of: title)?.upperBound else {
-      return guide.replacing("## SQL files\n", with: title + section + "\n## SQL files\n", maxReplacements: 1)
+  /// What the operation does, its arguments, and its example.
+  fileprivate var section: String {
+    var items = arguments.map { "\(Self.shown($0.key.split(separator: ", ").map(String.init))): \($0.value)" }
+    var also = common
+    if also.contains("service-prefix") {
+      also.removeAll(where: VaultSelection.keys.contains)
+      items.append("which [items](Migrations.md#vault-items)")
     }
-    let rest = guide[start...]
-    let end = rest.range(of: "\n#")?.lowerBound ?? rest.endIndex
-    let table = rest.range(of: "| Argument |").flatMap { $0.lowerBound < end ? $0.lowerBound : nil }
-    let last = guide[(table ?? start)...].range(of: "\n\n")?.lowerBound ?? end
-    return guide[..<start] + section + guide[last...].dropFirst()
-  }
-
-  /// A paragraph and a table.
-  private var section: String {
-    var (lines, line): ([String], String) = ([], "")
-    for word in summary.split(separator: " ") {
-      if line.count + word.count >= 120 {
-        lines.append(line)
-        line = ""
-      }
-      line += (line.isEmpty ? "" : " ") + word
-    }
-    lines += [line, "", "| Argument | |", "|---|---|"]
-    for (names, text) in arguments {
-      lines.append("| \(Self.shown(names.split(separator: ", ").map(String.init))) | \(text) |")
-    }
-    var common = common.filter { $0 != "if-damaged" }
-    var words: [String] = []
-    if common.contains("service-prefix") {
-      common.removeAll(where: VaultSelection.keys.contains)
-      words = ["item selection"]
-    }
-    if !common.isEmpty { words.append(Self.shown(common)) }
-    if !words.isEmpty { lines.append("| \(words.joined(separator: ", ")) | |") }
+    if !also.isEmpty { items.append("also \(Self.shown(also))") }
+    var lines = ["## \(name)", "", summary, ""] + items.map { "- \($0)" }
+    if let example { lines += ["", "```yaml", "- \(name): \(example.step)", "```"] }
     return lines.joined(separator: "\n") + "\n"
   }
 

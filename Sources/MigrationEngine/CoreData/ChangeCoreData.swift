@@ -44,8 +44,8 @@ struct ChangeCoreData: MigrationOperation {
   static let kinds = [
     OperationKind(
       "coredata.rename-attribute",
-      "Renames an attribute or a to-one relationship of an entity in a Core Data store "
-        + "(<doc:CoreData>), with its order and its indexes.",
+      "Renames an attribute or a to-one relationship of an entity in a [Core Data "
+        + "store](OtherTools.md#core-data), with its order and its indexes.",
       [
         "database": "required: a name under `databases:` in `drydock.yaml`",
         "entity, attribute": "required: their names in the model",

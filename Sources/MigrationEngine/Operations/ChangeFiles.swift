@@ -353,7 +353,7 @@ struct SetAttributes: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.set-backup-exclusion",
-      "Sets or removes Apple's backup exclusion attribute (<doc:Containers>).",
+      "Sets or removes Apple's backup exclusion attribute.",
       [
         "path": "required: a path, a pattern, or a list",
         "excluded": "required: `true` or `false`",

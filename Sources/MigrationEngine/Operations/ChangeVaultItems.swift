@@ -51,8 +51,7 @@ struct ChangeVaultItems: MigrationOperation {
     },
     OperationKind(
       "vault.set-access-control",
-      "Sets what a user must present to read items: the flags of access control "
-        + "(<doc:TheVault#Accessibility>).",
+      "Sets what a user must present to read items: the flags of access control.",
       [
         "access-control": "required: a list of flags, or one flag; `[]` removes the access control"
       ], common: ["if-missing"] + VaultSelection.keys,

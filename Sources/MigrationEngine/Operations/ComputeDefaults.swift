@@ -9,7 +9,7 @@ struct ComputeDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(
       "defaults.compute",
-      "Writes settings that SQLite computes from settings: <doc:ComputedValues>.",
+      "Writes settings that SQLite [computes](Migrations.md#computed-values) from settings.",
       [
         "key, value": "the setting, and a SQL expression with settings as parameters (`:user_name`); or",
         "values": "several: setting: expression, or setting: `{value, type}`. All expressions are evaluated "

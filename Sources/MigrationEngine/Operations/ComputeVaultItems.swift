@@ -8,7 +8,7 @@ struct ComputeVaultItems: MigrationOperation {
   static let kinds = [
     OperationKind(
       "vault.compute",
-      "Gives items a value that SQLite computes from items: <doc:ComputedValues#Vault-items>.",
+      "Gives items a value that SQLite [computes](Migrations.md#computed-values) from items.",
       [
         "value": "required: a SQL expression; `:value` is the item's value",
         "parameters": "parameter: the selection of another item, whose value it has",

@@ -8,7 +8,7 @@ struct ExportColumn: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.export-column",
-      "Writes each value of a column, text or data, to a file: " + "<doc:ComputedValues#Columns-and-files>.",
+      "Writes each value of a column, text or data, to a file.",
       [
         "database, table, column":
           "required: a database of `drydock.yaml`, and the column of a table with row IDs",

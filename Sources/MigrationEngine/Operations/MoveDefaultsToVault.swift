@@ -8,7 +8,7 @@ struct MoveDefaultsToVault: MigrationOperation {
   static let kinds = [
     OperationKind(
       "vault.move-from-defaults",
-      "Moves settings into the vault (<doc:TheVault>).",
+      "Moves settings into [the vault](Stores.md#the-vault).",
       [
         "key": "the setting, or",
         "keys": "setting: account, for several settings",

@@ -9,7 +9,7 @@ struct RunScript: MigrationOperation {
   static let kinds = [
     OperationKind(
       "script",
-      "Runs a program on a private copy of the container and takes over its changes: <doc:Scripts>.",
+      "[Runs a program](Migrations.md#scripts) on a private copy of the container and takes over its changes.",
       [
         "run": "a file of the migration's directory, or",
         "program": "an installed program: an absolute path, or a name that is searched for in `PATH`",

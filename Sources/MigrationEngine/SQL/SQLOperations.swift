@@ -27,10 +27,10 @@ struct RunSQL: MigrationOperation {
         "without-triggers":
           "`{NAME: REASON}`: these triggers do not run for the statements, and are there again "
           + "afterwards as they were: such as one that calls a function that only the app has",
-        "core-data": "for a Core Data store whose schema changes: the target model (<doc:CoreData>)",
+        "core-data": "for a [Core Data store](OtherTools.md#core-data) whose schema changes: the target model",
         "defaults":
-          "`true`, `{suite: NAME}` or `{file: PATH}`: the statements read and write these settings as a "
-          + "table (<doc:ComputedValues#Settings-as-a-table>)",
+          "`true`, `{suite: NAME}` or `{file: PATH}`: the statements read and write these [settings "
+          + "as a table](Migrations.md#settings-as-a-table)",
       ],
       example: OperationExample(
         before: "sql: CREATE TABLE task (a); INSERT INTO task VALUES (1)",
