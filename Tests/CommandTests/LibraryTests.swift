@@ -137,7 +137,10 @@ struct LibraryTests {
       for folder in [library, directory("mirrors"), directory("Maintain/Sources/Maintain")] {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
       }
-      for name in ["Package.swift", "Sources", "Tests"] {
+      try FileManager.default.createDirectory(atPath: "\(library)/Tests", withIntermediateDirectories: true)
+      // The fuzzer is a package of its own, with a build of its own.
+      let tests = try FileManager.default.contentsOfDirectory(atPath: "\(Sandbox.repository)/Tests")
+      for name in ["Package.swift", "Sources"] + tests.filter({ $0 != "Fuzzing" }).map({ "Tests/\($0)" }) {
         try FileManager.default.copyItem(
           atPath: "\(Sandbox.repository)/\(name)", toPath: "\(library)/\(name)")
       }
