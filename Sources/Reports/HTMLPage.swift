@@ -30,7 +30,6 @@ package struct HTMLPage {
       Date.ISO8601FormatStyle(dateSeparator: .dash, dateTimeSeparator: .space, timeZone: .gmt).year().month()
         .day().time(includingFractionalSeconds: false))
     let sections = report.sections.enumerated().map { section($1, $0) }
-    let sentence = report.sentence + (report.sentence.hasSuffix(".") ? "" : ".")
     return """
       <!DOCTYPE html>
       <html lang="en">
@@ -47,7 +46,7 @@ package struct HTMLPage {
       <header class="\(report.verdict.rawValue)">
       <p class="kind">\(report.kind)</p>
       <h1>\(report.title)</h1>
-      <p class="verdict"><strong>\(report.word)</strong> <span>\(.prose(sentence, isSentence: true))</span></p>
+      <p class="verdict"><strong>\(report.word)</strong> <span>\(.prose(report.sentence, isSentence: true))</span></p>
       \(list(report.opening))</header>
       <main>
       \(sections)</main>
