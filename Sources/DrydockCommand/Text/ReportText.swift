@@ -82,6 +82,6 @@ enum RestoredVaultText {
   }
 
   private static func more(_ count: Int) {
-    if count > shown { Output.line("  … and \(count - shown) more; --json lists them") }
+    if let more = String.more(count - shown) { Output.line("  \(more); --json lists them") }
   }
 }

@@ -64,8 +64,7 @@ package struct GroupText: Sendable {
   ///
   /// - Parameter hint: what lists the rest.
   package func linesWithRest(examples limit: Int = Self.examples, hint: String = "") -> [String] {
-    let rest = rest(examples: limit)
-    return lines(examples: limit) + (rest > 0 ? ["  … and \(rest) more\(hint)"] : [])
+    lines(examples: limit) + (String.more(rest(examples: limit)).map { ["  \($0)\(hint)"] } ?? [])
   }
 
   /// Whether all findings are the same in several fixtures, so that there is no need for examples.
