@@ -45,6 +45,8 @@ struct HTMLPageTests {
     let outer: HTML = "<p class=\"\(value)\">\(inner)\([inner])</p>"
     let text = "&lt;b&gt;&quot;&#39;&amp;"
     #expect(outer.source == "<p class=\"\(text)\"><i>\(text)</i><i>\(text)</i></p>")
+    let page = HTMLPage(Report(failed: "{{word}}", title: "{{#sections}}", lines: ["{{{title}}}"])).html()
+    #expect(page.contains("<h1>{{#sections}}</h1>") && page.contains("<span>{{{title}}}</span>"))
     #expect(!HTMLStyle.text.source.contains("<"))
   }
 
