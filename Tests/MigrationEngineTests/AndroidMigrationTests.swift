@@ -28,7 +28,7 @@ import Testing
 
   private static func lab() throws -> Lab {
     let lab = try Lab()
-      (lab.configuration.app, lab.configuration.layout) = ("org.example.notes", .android)
+    (lab.configuration.app, lab.configuration.layout) = ("org.example.notes", .android)
     return lab
   }
 
@@ -50,19 +50,19 @@ import Testing
   func moved() throws {
     for down in [false, true] {
       let lab = try Self.lab()
-        try Self.put(lab, Self.own, Self.values)
+      try Self.put(lab, Self.own, Self.values)
       let before = try lab.bytes(Self.own)
       try lab.baseline(0)
-        try lab.migration("0001_move.yaml", Self.moveAll)
+      try lab.migration("0001_move.yaml", Self.moveAll)
       #expect(try lab.dryRun().difference.settings.count == 12)
       #expect(try lab.settings(Self.store) == nil)
-        try lab.migrate()
+      try lab.migrate()
       #expect(try lab.settings(Self.store) == Self.values)
       #expect(try lab.settings(Self.own) == [:])
       #expect(try String(decoding: lab.bytes(Self.own), as: UTF8.self).hasSuffix(" ?>\n<map />\n"))
-        try lab.rollback(to: 0, down: down)
+      try lab.rollback(to: 0, down: down)
       #expect(try lab.bytes(Self.own) == before)
-        #expect(try !lab.exists(Self.store))
+      #expect(try !lab.exists(Self.store))
     }
   }
 
@@ -79,61 +79,61 @@ import Testing
       ("files.move: {from: files/new.xml, to: \(own)}", true),
     ])
   func previousVersionAtTarget(_ step: String, isRefused: Bool) throws {
-      try lab.write("files/new.xml", "<map><string name=\"theme\">new</string></map>")
-      try Self.put(lab, Self.backup, ["theme": "old"])
+    try lab.write("files/new.xml", "<map><string name=\"theme\">new</string></map>")
+    try Self.put(lab, Self.backup, ["theme": "old"])
     let error = failure { try lab.run(step) }
-      #expect(error.text.contains("exists already") == isRefused, "\(error)")
+    #expect(error.text.contains("exists already") == isRefused, "\(error)")
     #expect(try lab.settings(Self.own) == ["theme": isRefused ? "old" : "new"])
-      #expect(try lab.exists(Self.backup) == isRefused)
-      if !isRefused { try lab.rollback() }
+    #expect(try lab.exists(Self.backup) == isRefused)
+    if !isRefused { try lab.rollback() }
     #expect(try lab.settings(Self.own) == ["theme": "old"])
   }
 
   @Test("A rollback keeps what the app has written since")
   func writtenSince() throws {
-      try Self.put(lab, Self.own, Self.values)
+    try Self.put(lab, Self.own, Self.values)
     try lab.baseline(0)
     try lab.run("defaults.set: {values: {theme: light, opened: 4}, if-exists: replace}")
     #expect(try lab.settings(Self.own)?["opened"] == .int(4))
     var now = try #require(try lab.settings(Self.own))
-      now["last_sync"] = .long(99)
-      try Self.put(lab, Self.own, now)
-      try lab.rollback()
-      var expected = Self.values
-      expected["last_sync"] = .long(99)
+    now["last_sync"] = .long(99)
+    try Self.put(lab, Self.own, now)
+    try lab.rollback()
+    var expected = Self.values
+    expected["last_sync"] = .long(99)
     #expect(try lab.settings(Self.own) == expected)
   }
 
   @Test("Between property lists and Android's formats, and exactly back by down steps")
   func otherFormats() throws {
-      let list: ContainerPath = "files/old.plist"
-      let values: PropertyListDictionary = [
-        "n": 5, "r": 0.1, "l": ["b", "a"], "big": .integer(1 << 40), "s": "x",
-      ]
-      try Self.put(lab, list, values)
-      try lab.migration(
-        "0001_move.yaml",
-        "steps:\n  - defaults.move: {from: {file: \(list)}, to: {file: \(Self.own)}, all: true}")
-      try lab.migration(
-        "0002_copy.yaml",
-        "steps:\n  - defaults.copy: {from: {file: \(Self.own)}, to: {file: files/new.plist}, all: true}")
+    let list: ContainerPath = "files/old.plist"
+    let values: PropertyListDictionary = [
+      "n": 5, "r": 0.1, "l": ["b", "a"], "big": .integer(1 << 40), "s": "x",
+    ]
+    try Self.put(lab, list, values)
+    try lab.migration(
+      "0001_move.yaml",
+      "steps:\n  - defaults.move: {from: {file: \(list)}, to: {file: \(Self.own)}, all: true}")
+    try lab.migration(
+      "0002_copy.yaml",
+      "steps:\n  - defaults.copy: {from: {file: \(Self.own)}, to: {file: files/new.plist}, all: true}")
     try lab.baseline(0)
-      let report = try lab.migrate()
-      #expect(
+    let report = try lab.migrate()
+    #expect(
       try lab.settings(Self.own) == [
-          "n": .int(5), "r": .single(0.1), "l": .set(["a", "b"]), "big": .long(1 << 40), "s": "x",
-        ])
-      #expect(
+        "n": .int(5), "r": .single(0.1), "l": .set(["a", "b"]), "big": .long(1 << 40), "s": "x",
+      ])
+    #expect(
       try lab.settings("files/new.plist") == [
-          "n": 5, "r": .single(0.1), "l": ["a", "b"], "big": .integer(1 << 40), "s": "x",
-        ])
-      let notes = report.migrations.flatMap(\.notes).joined(separator: "\n")
-      #expect(
-        notes.contains("`l`: the array becomes a string set")
-          && notes.contains("the string set becomes an array"))
-      try lab.rollback(to: 0, down: true)
+        "n": 5, "r": .single(0.1), "l": ["a", "b"], "big": .integer(1 << 40), "s": "x",
+      ])
+    let notes = report.migrations.flatMap(\.notes).joined(separator: "\n")
+    #expect(
+      notes.contains("`l`: the array becomes a string set")
+        && notes.contains("the string set becomes an array"))
+    try lab.rollback(to: 0, down: true)
     #expect(try lab.settings(list) == values)
-      #expect(try !lab.exists(Self.own) && !lab.exists("files/new.plist"))
+    #expect(try !lab.exists(Self.own) && !lab.exists("files/new.plist"))
   }
 
   @Test(
@@ -150,7 +150,7 @@ import Testing
       ("defaults.convert: {key: theme, type: int}", "does not fit the type int"),
     ])
   func refused(_ step: String, _ message: String) throws {
-      try Self.put(lab, Self.own, Self.values)
+    try Self.put(lab, Self.own, Self.values)
     lab.expectFailing(step, message)
   }
 
@@ -158,15 +158,15 @@ import Testing
   func grows() throws {
     for path in [Self.own, Self.store] {
       let lab = try Self.lab()
-        lab.configuration.defaults["standard"] = path
-        try Self.put(lab, path, Self.values)
+      lab.configuration.defaults["standard"] = path
+      try Self.put(lab, path, Self.values)
       try lab.baseline(0)
-        let all = try lab.run(
-          "  - defaults.set: {values: {opened: 3000000000}, if-exists: replace}\n"
-            + "  - defaults.set: {values: {last_sync: 3000000000, new: 3000000000}, if-exists: replace}\n"
-            + "  - defaults.set: {values: {theme: !long 3000000000}, if-exists: replace}")
-        let notes = all.filter { $0.contains("32 bits") }
-        #expect(notes.count == 1 && notes[0].contains("`opened`: the value does not fit"), "\(notes)")
+      let all = try lab.run(
+        "  - defaults.set: {values: {opened: 3000000000}, if-exists: replace}\n"
+          + "  - defaults.set: {values: {last_sync: 3000000000, new: 3000000000}, if-exists: replace}\n"
+          + "  - defaults.set: {values: {theme: !long 3000000000}, if-exists: replace}")
+      let notes = all.filter { $0.contains("32 bits") }
+      #expect(notes.count == 1 && notes[0].contains("`opened`: the value does not fit"), "\(notes)")
       #expect(try lab.settings(path)?["opened"] == .long(3_000_000_000))
     }
   }
@@ -179,8 +179,8 @@ import Testing
     ] as [(String, [UInt8])])
   func damaged(_ name: String, _ bytes: [UInt8]) throws {
     let path = try ContainerPath(name)
-      try Self.put(lab, Self.own, Self.values)
-      try lab.write(path, String(decoding: bytes, as: UTF8.self))
+    try Self.put(lab, Self.own, Self.values)
+    try lab.write(path, String(decoding: bytes, as: UTF8.self))
     lab.expectFailing("defaults.set: {suite: damaged, values: {a: 1}}", "is corrupt")
     let other = try Self.lab()
     try Self.put(other, Self.own, Self.values)
@@ -188,17 +188,17 @@ import Testing
     try other.baseline(0)
     let before = try other.bytes(path)
     let notes = try other.run(
-        """
-          - defaults.set: {values: {fresh: 1}}
-          - files.write: {path: files/a.txt, text: hi}
-          - defaults.rename: {suite: damaged, keys: {x: y}, if-damaged: reset}
-          - defaults.set: {suite: damaged, values: {a: 1}, if-damaged: reset}
-        """)
+      """
+        - defaults.set: {values: {fresh: 1}}
+        - files.write: {path: files/a.txt, text: hi}
+        - defaults.rename: {suite: damaged, keys: {x: y}, if-damaged: reset}
+        - defaults.set: {suite: damaged, values: {a: 1}, if-damaged: reset}
+      """)
     #expect(try other.settings(path) == ["a": .int(1)] && other.settings(Self.own)?["fresh"] == .int(1))
-      #expect(notes.contains { $0.contains("it counts as having no settings") }, "\(notes)")
+    #expect(notes.contains { $0.contains("it counts as having no settings") }, "\(notes)")
     _ = try other.rollback(to: 0)
     let after = try other.bytes(path)
-      #expect(after == before)
+    #expect(after == before)
   }
 
   @Test(
@@ -219,13 +219,13 @@ import Testing
   func types(_ step: String, _ key: String, _ value: PropertyListValue) throws {
     for path in [Self.own, Self.store] {
       let lab = try Self.lab()
-        lab.configuration.defaults["standard"] = path
-        try Self.put(lab, path, Self.values)
+      lab.configuration.defaults["standard"] = path
+      try Self.put(lab, path, Self.values)
       let before = try lab.bytes(path)
       try lab.baseline(0)
       try lab.run(step)
       #expect(try lab.settings(path)?[key] == value)
-        try lab.rollback(to: 0, down: true)
+      try lab.rollback(to: 0, down: true)
       #expect(try lab.bytes(path) == before)
     }
   }
@@ -235,52 +235,52 @@ import Testing
     lab.expectFailing(
       "defaults.set: {suite: settings, values: {a: 1}}",
       "neither of the settings files `shared_prefs/settings.xml` and `\(Self.store)` exists")
-      try Self.put(lab, Self.store, ["a": .long(1)])
+    try Self.put(lab, Self.store, ["a": .long(1)])
     let stored = try lab.tried("defaults.set: {suite: settings, values: {a: 2}, if-exists: replace}") {
       stage, _ in
-        try stage.settings(Self.store)
-      }
-      #expect(stored == ["a": .long(2)])
-      try Self.put(lab, "shared_prefs/settings.xml", [:])
+      try stage.settings(Self.store)
+    }
+    #expect(stored == ["a": .long(2)])
+    try Self.put(lab, "shared_prefs/settings.xml", [:])
     lab.expectFailing("defaults.set: {suite: settings, values: {a: 1}}", "both settings files")
   }
 
   @Test("The previous version of a file counts: it is read, replaced, and restored with the file")
   func previousVersion() throws {
-      try lab.write(Self.own, "<?xml version='1.0' encoding='utf-8' standalone='yes' ?>\n<map>\n    <str")
-      try Self.put(lab, Self.backup, Self.values)
+    try lab.write(Self.own, "<?xml version='1.0' encoding='utf-8' standalone='yes' ?>\n<map>\n    <str")
+    try Self.put(lab, Self.backup, Self.values)
     let (torn, before) = (try lab.bytes(Self.own), try lab.bytes(Self.backup))
     #expect(try lab.settings(Self.own) == Self.values)
     try lab.baseline(0)
     try lab.run("defaults.set: {values: {theme: light}, if-exists: replace}")
-      #expect(try !lab.exists(Self.backup))
+    #expect(try !lab.exists(Self.backup))
     #expect(try lab.settings(Self.own)?["theme"] == "light")
 
-      try lab.rollback()
+    try lab.rollback()
     #expect(try lab.bytes(Self.own) == torn && lab.bytes(Self.backup) == before)
 
-      // What the app wrote since is not replaced by the previous version.
-      try lab.rollback(redoing: true)
+    // What the app wrote since is not replaced by the previous version.
+    try lab.rollback(redoing: true)
     var now = try #require(try lab.settings(Self.own))
-      now["opened"] = .int(9)
-      try Self.put(lab, Self.own, now)
-      try lab.rollback()
-      var expected = Self.values
-      expected["opened"] = .int(9)
+    now["opened"] = .int(9)
+    try Self.put(lab, Self.own, now)
+    try lab.rollback()
+    var expected = Self.values
+    expected["opened"] = .int(9)
     #expect(try lab.settings(Self.own) == expected)
-      #expect(try !lab.exists(Self.backup))
+    #expect(try !lab.exists(Self.backup))
   }
 
   @Test("Also where only the previous version exists")
   func onlyPreviousVersion() throws {
-      try Self.put(lab, Self.backup, Self.values)
+    try Self.put(lab, Self.backup, Self.values)
     let before = try lab.bytes(Self.backup)
     try lab.baseline(0)
     try lab.run("defaults.delete: {keys: [theme], destructive: test}")
-      var expected = Self.values
-      expected["theme"] = nil
+    var expected = Self.values
+    expected["theme"] = nil
     #expect(try lab.settings(Self.own) == expected && !lab.exists(Self.backup))
-      try lab.rollback()
+    try lab.rollback()
     #expect(try !lab.exists(Self.own) && lab.bytes(Self.backup) == before)
   }
 
@@ -288,54 +288,54 @@ import Testing
   func writtenPreviousVersion() throws {
     for hasPrevious in [false, true] {
       let lab = try Self.lab()
-        try Self.put(lab, Self.own, ["k": "OLD"])
-        if hasPrevious { try Self.put(lab, Self.backup, ["k": "OLDER"]) }
-        func states() throws -> [[UInt8]?] {
+      try Self.put(lab, Self.own, ["k": "OLD"])
+      if hasPrevious { try Self.put(lab, Self.backup, ["k": "OLDER"]) }
+      func states() throws -> [[UInt8]?] {
         try [Self.own, Self.backup].map { try lab.exists($0) ? try lab.bytes($0) : nil }
-        }
-      try lab.baseline(0)
-        let before = try states()
-        try lab.run(
-          """
-            - files.write: {path: \(Self.own), text: '<map><string name="k">MAIN</string></map>', if-exists: replace}
-            - files.write: {path: \(Self.backup), text: '<map><string name="k">BAK</string></map>', if-exists: replace}
-
-          """)
-        let after = try states()
-        try lab.rollback()
-        #expect(try states() == before)
-        try lab.rollback(redoing: true)
-        #expect(try states() == after)
-        // Changed since: nothing is put back.
-        try Self.put(lab, Self.own, ["k": "APP"])
-        let changed = try states()
-        #expect(failure { try lab.rollback() }.code != nil)
-        #expect(try states() == changed)
       }
+      try lab.baseline(0)
+      let before = try states()
+      try lab.run(
+        """
+          - files.write: {path: \(Self.own), text: '<map><string name="k">MAIN</string></map>', if-exists: replace}
+          - files.write: {path: \(Self.backup), text: '<map><string name="k">BAK</string></map>', if-exists: replace}
+
+        """)
+      let after = try states()
+      try lab.rollback()
+      #expect(try states() == before)
+      try lab.rollback(redoing: true)
+      #expect(try states() == after)
+      // Changed since: nothing is put back.
+      try Self.put(lab, Self.own, ["k": "APP"])
+      let changed = try states()
+      #expect(failure { try lab.rollback() }.code != nil)
+      #expect(try states() == changed)
     }
+  }
 
   @Test("The redo of a change that removed the previous version removes it again")
   func redonePreviousVersion() throws {
-      try Self.put(lab, Self.own, ["k": "MAIN"])
-      try Self.put(lab, Self.backup, ["k": "BAK", "other": true])
+    try Self.put(lab, Self.own, ["k": "MAIN"])
+    try Self.put(lab, Self.backup, ["k": "BAK", "other": true])
     try lab.baseline(0)
     try lab.run("defaults.set: {values: {k: NEW}, if-exists: replace}")
     let after = try lab.bytes(Self.own)
-      try lab.rollback()
+    try lab.rollback()
     #expect(try lab.settings(Self.own) == ["k": "BAK", "other": true])
-      try lab.rollback(redoing: true)
+    try lab.rollback(redoing: true)
     #expect(try lab.bytes(Self.own) == after && !lab.exists(Self.backup))
   }
 
   @Test("A deleted file goes with its previous version, and both come back", arguments: [false, true])
   func deletedPreviousVersion(down: Bool) throws {
-      try Self.put(lab, Self.own, ["k": "MAIN"])
-      try Self.put(lab, Self.backup, ["k": "BAK"])
+    try Self.put(lab, Self.own, ["k": "MAIN"])
+    try Self.put(lab, Self.backup, ["k": "BAK"])
     let before = try (lab.bytes(Self.own), lab.bytes(Self.backup))
     try lab.baseline(0)
     try lab.run("files.delete: {path: \(Self.own), destructive: test}")
-      #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
-      try lab.rollback(to: 0, down: down)
+    #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
+    try lab.rollback(to: 0, down: down)
     #expect(try (lab.bytes(Self.own), lab.bytes(Self.backup)) == before)
   }
 
@@ -350,44 +350,44 @@ import Testing
   func notTransferable(_ step: String) throws {
     for path in [Self.own, Self.store] {
       let lab = try Self.lab()
-        lab.configuration.defaults["standard"] = path
-        try lab.write(path, "<map><later name='a'>x</later><int name='b' value='1' /></map>")
-        if path == Self.store {
-          // A field 3 beside the value of `a`.
-          let bytes: [UInt8] = [
-            0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1, 0x0A, 7, 0x0A, 1, 0x62, 0x12, 2, 0x08, 1,
-          ]
+      lab.configuration.defaults["standard"] = path
+      try lab.write(path, "<map><later name='a'>x</later><int name='b' value='1' /></map>")
+      if path == Self.store {
+        // A field 3 beside the value of `a`.
+        let bytes: [UInt8] = [
+          0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1, 0x0A, 7, 0x0A, 1, 0x62, 0x12, 2, 0x08, 1,
+        ]
         try lab.write(path, bytes)
-        }
-      let error = lab.failing(step)
-        #expect(
-          error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
-        #expect(error.contains("the setting `"), "\(error)")
       }
+      let error = lab.failing(step)
+      #expect(
+        error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
+      #expect(error.contains("the setting `"), "\(error)")
     }
+  }
 
   @Test("A rollback does not lose fields of a later version: after changes of the app it is a conflict")
   func rolledBackFields() throws {
-      lab.configuration.defaults["standard"] = Self.store
-      try lab.write(Self.store, "")
-      let bytes: [UInt8] = [0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1]
+    lab.configuration.defaults["standard"] = Self.store
+    try lab.write(Self.store, "")
+    let bytes: [UInt8] = [0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1]
     try lab.write(Self.store, bytes)
     try lab.baseline(0)
     try lab.run("files.write: {path: \(Self.store), text: '', if-exists: replace}")
-      try Self.put(lab, Self.store, ["new": true])
-      #expect(failure { try lab.rollback() }.code != nil)
-      try Self.put(lab, Self.store, [:])
-      try lab.rollback()
+    try Self.put(lab, Self.store, ["new": true])
+    #expect(failure { try lab.rollback() }.code != nil)
+    try Self.put(lab, Self.store, [:])
+    try lab.rollback()
     #expect(try lab.bytes(Self.store) == bytes)
   }
 
   @Test("Two states compare by what the app reads, although the files themselves are equal")
   func differenceOfPreviousVersions() throws {
-      try Self.put(lab, Self.own, ["a": .int(1)])
-      let old = try Self.snapshot(lab)
-      try Self.put(lab, Self.backup, ["a": .long(1), "b": true])
-      let settings = try Self.difference(old, lab).settings
-      #expect(settings.map(\.key) == ["a", "b"] && settings.allSatisfy { $0.file == Self.own })
+    try Self.put(lab, Self.own, ["a": .int(1)])
+    let old = try Self.snapshot(lab)
+    try Self.put(lab, Self.backup, ["a": .long(1), "b": true])
+    let settings = try Self.difference(old, lab).settings
+    #expect(settings.map(\.key) == ["a", "b"] && settings.allSatisfy { $0.file == Self.own })
   }
 
   /// A copy of the container as it is.
@@ -409,121 +409,121 @@ import Testing
   @Test(
     "Encrypted preferences are compared, moved and rolled back as files, and no setting in them is touched")
   func encrypted() throws {
-      let path: ContainerPath = "shared_prefs/secret.xml"
-      let keyset = "__androidx_security_crypto_encrypted_prefs_key_keyset__"
-      let file: PropertyListDictionary = ["AQUx8tYb": "AVp7dGhpcyBpcyBtYWRlIHVw", keyset: "12a901"]
-      try Self.put(lab, path, file)
+    let path: ContainerPath = "shared_prefs/secret.xml"
+    let keyset = "__androidx_security_crypto_encrypted_prefs_key_keyset__"
+    let file: PropertyListDictionary = ["AQUx8tYb": "AVp7dGhpcyBpcyBtYWRlIHVw", keyset: "12a901"]
+    try Self.put(lab, path, file)
     let before = try lab.bytes(path)
-      for step in [
-        "defaults.set: {suite: secret, values: {a: 1}}",
-        "defaults.delete: {suite: secret, keys: [a], destructive: x}",
-        "defaults.move: {from: {suite: secret}, all: true}",
-        "defaults.move: {to: {suite: secret}, keys: [a]}",
-      ] {
+    for step in [
+      "defaults.set: {suite: secret, values: {a: 1}}",
+      "defaults.delete: {suite: secret, keys: [a], destructive: x}",
+      "defaults.move: {from: {suite: secret}, all: true}",
+      "defaults.move: {to: {suite: secret}, keys: [a]}",
+    ] {
       #expect(lab.failing(step).contains("keystore"), "\(step)")
-      }
+    }
     try lab.baseline(0)
     try lab.run("files.move: {from: \(path), to: shared_prefs/hidden.xml}")
     #expect(try lab.bytes("shared_prefs/hidden.xml") == before)
-      try lab.rollback()
+    try lab.rollback()
     #expect(try lab.bytes(path) == before)
 
-      let old = try Self.snapshot(lab)
-      var changed = file
-      changed["AQUx8tYb"] = "AVp7b3RoZXI="
-      try Self.put(lab, path, changed)
-      let difference = try Self.difference(old, lab)
-      #expect(difference.settings.isEmpty && difference.files.map(\.path) == [path])
-    }
+    let old = try Self.snapshot(lab)
+    var changed = file
+    changed["AQUx8tYb"] = "AVp7b3RoZXI="
+    try Self.put(lab, path, changed)
+    let difference = try Self.difference(old, lab)
+    #expect(difference.settings.isEmpty && difference.files.map(\.path) == [path])
+  }
 
   @Test("A version marker is an `int` as the app reads it, or keeps the type that it has")
   func versionMarker() throws {
     for (path, first) in [(Self.own, PropertyListValue.int(1)), (Self.store, .long(1))] {
       let lab = try Self.lab()
-        lab.configuration.defaults["standard"] = path
+      lab.configuration.defaults["standard"] = path
       lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"), at: [1: 1, 2: 2])]
-        try Self.put(lab, path, ["schema": first])
-        try lab.migration("0001_a.yaml", "steps: []")
-        try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {b: true}}")
-        let report = try lab.migrate()
-        #expect(report.migrations.count == 1)
-        let expected: PropertyListValue = path == Self.own ? .int(2) : .long(2)
+      try Self.put(lab, path, ["schema": first])
+      try lab.migration("0001_a.yaml", "steps: []")
+      try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {b: true}}")
+      let report = try lab.migrate()
+      #expect(report.migrations.count == 1)
+      let expected: PropertyListValue = path == Self.own ? .int(2) : .long(2)
       #expect(try lab.settings(path) == ["schema": expected, "b": true])
     }
   }
 
   @Test("A file that a step does not change is not rewritten")
   func untouched() throws {
-      // An entry of a later version, and no order.
-      let bytes: [UInt8] = [
-        0x0A, 7, 0x0A, 1, 0x7A, 0x12, 2, 0x08, 1, 0x0A, 7, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x78, 1,
-      ]
-      try lab.write(Self.store, "")
+    // An entry of a later version, and no order.
+    let bytes: [UInt8] = [
+      0x0A, 7, 0x0A, 1, 0x7A, 0x12, 2, 0x08, 1, 0x0A, 7, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x78, 1,
+    ]
+    try lab.write(Self.store, "")
     try lab.write(Self.store, bytes)
-      let after = try lab.tried(
-        "  - defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}\n"
-      ) { stage, _ in
-        try stage.read(Self.store)
-      }
-      #expect(after == bytes)
+    let after = try lab.tried(
+      "  - defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}\n"
+    ) { stage, _ in
+      try stage.read(Self.store)
     }
+    #expect(after == bytes)
+  }
 
   @Test(
     "A secret that moves to the vault is nowhere in the clear, also not in what is kept of a previous version"
   )
   func movedToVault() throws {
-      let secret = "canary-01234-android"
-      var values = Self.values
-      values["token"] = .string(secret)
-      try Self.put(lab, Self.own, ["token": .string(secret)])
-      try Self.put(lab, Self.backup, values)
+    let secret = "canary-01234-android"
+    var values = Self.values
+    values["token"] = .string(secret)
+    try Self.put(lab, Self.own, ["token": .string(secret)])
+    try Self.put(lab, Self.backup, values)
     let before = try lab.bytes(Self.backup)
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
     try lab.baseline(0)
-      try lab.run(
-        "  - vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}")
+    try lab.run(
+      "  - vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}")
     #expect(try lab.settings(Self.own) == Self.values)
-      let root = lab.directory.path
-      for name in try #require(FileManager.default.subpaths(atPath: root)) {
-        guard let bytes = FileManager.default.contents(atPath: root + "/" + name) else { continue }
-        #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
-      }
-      try lab.rollback()
+    let root = lab.directory.path
+    for name in try #require(FileManager.default.subpaths(atPath: root)) {
+      guard let bytes = FileManager.default.contents(atPath: root + "/" + name) else { continue }
+      #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
+    }
+    try lab.rollback()
     #expect(try lab.bytes(Self.backup) == before)
   }
 
   @Test("A stage in Swift reads and writes Android's types")
   func swiftStage() throws {
-      try Self.put(lab, Self.own, Self.values)
+    try Self.put(lab, Self.own, Self.values)
     try lab.baseline(0)
-      let stage = PlannedMigration.custom(version: 1, "types") { context in
-        let opened = try context.settings.value(for: SettingKey<Int32>("opened")) ?? 0
-        let synced = try context.settings.value(for: SettingKey<Int64>("last_sync")) ?? 0
-        try context.settings.set(opened + 1, for: SettingKey<Int32>("opened"))
-        try context.settings.set(synced + 1, for: SettingKey<Int64>("last_sync"))
-        try context.settings.set(0.1, for: SettingKey<Float>("zoom"))
-        try context.settings.set(["new"], for: SettingKey<StringSet>("tags"))
-        try context.settings.set(7, for: SettingKey<Int>("plain"))
-      }
-      try lab.migrate(MigrationCatalog(migrations: [stage]))
-      #expect(
-      try lab.settings(Self.own) == [
-          "theme": "dark", "opened": .int(4), "last_sync": .long(6), "zoom": .single(0.1), "synced": true,
-          "tags": .set(["new"]), "plain": .int(7),
-        ])
+    let stage = PlannedMigration.custom(version: 1, "types") { context in
+      let opened = try context.settings.value(for: SettingKey<Int32>("opened")) ?? 0
+      let synced = try context.settings.value(for: SettingKey<Int64>("last_sync")) ?? 0
+      try context.settings.set(opened + 1, for: SettingKey<Int32>("opened"))
+      try context.settings.set(synced + 1, for: SettingKey<Int64>("last_sync"))
+      try context.settings.set(0.1, for: SettingKey<Float>("zoom"))
+      try context.settings.set(["new"], for: SettingKey<StringSet>("tags"))
+      try context.settings.set(7, for: SettingKey<Int>("plain"))
     }
+    try lab.migrate(MigrationCatalog(migrations: [stage]))
+    #expect(
+      try lab.settings(Self.own) == [
+        "theme": "dark", "opened": .int(4), "last_sync": .long(6), "zoom": .single(0.1), "synced": true,
+        "tags": .set(["new"]), "plain": .int(7),
+      ])
+  }
 
   @Test("SharedPreferences move as the app reads them")
   func movedFile() throws {
-      try lab.write(Self.own, "<map><str")
-      try Self.put(lab, Self.backup, Self.values)
+    try lab.write(Self.own, "<map><str")
+    try Self.put(lab, Self.backup, Self.values)
     let (torn, before) = (try lab.bytes(Self.own), try lab.bytes(Self.backup))
     try lab.baseline(0)
     try lab.run("files.move: {from: \(Self.own), to: shared_prefs/settings.xml}")
     #expect(try lab.bytes("shared_prefs/settings.xml") == before)
-      #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
-      try lab.rollback()
+    #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
+    try lab.rollback()
     #expect(try lab.bytes(Self.own) == torn && lab.bytes(Self.backup) == before)
-      #expect(try !lab.exists("shared_prefs/settings.xml"))
-    }
+    #expect(try !lab.exists("shared_prefs/settings.xml"))
   }
+}

@@ -27,7 +27,8 @@ struct RunSQL: MigrationOperation {
         "without-triggers":
           "`{NAME: REASON}`: these triggers do not run for the statements, and are there again "
           + "afterwards as they were: such as one that calls a function that only the app has",
-        "core-data": "for a [Core Data store](OtherTools.md#core-data) whose schema changes: the target model",
+        "core-data":
+          "for a [Core Data store](OtherTools.md#core-data) whose schema changes: the target model",
         "defaults":
           "`true`, `{suite: NAME}` or `{file: PATH}`: the statements read and write these [settings "
           + "as a table](Migrations.md#settings-as-a-table)",
