@@ -1,14 +1,18 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 // The modules, lowest first. `Tests/ArchitectureTests` reads this file and every import, and fails on an import that is
 // not declared here: SwiftPM does not check that itself.
 
-// SwiftPM refuses unsafe flags in a package that another depends on by version. As a dependency, whose files are in a directory
-// `checkouts` or in the downloads of a registry, this one has none: it is built as any other package, in debug builds without
-// the optimizer.
+// SwiftPM refuses unsafe flags in a package that another depends on by version. As a dependency, whose files are in SwiftPM's
+// directory `checkouts` or in its downloads of a registry, this one has none: it is built as any other package, in debug builds
+// without the optimizer.
 let folders = Context.packageDirectory.split(separator: "/").dropLast()
-let isDependency = folders.last == "checkouts" || folders.dropLast(2).suffix(2) == ["registry", "downloads"]
+let isDependency =
+  folders.last == "checkouts"
+  && FileManager.default.fileExists(atPath: Context.packageDirectory + "/../../workspace-state.json")
+  || folders.dropLast(2).suffix(2) == ["registry", "downloads"]
 
 func flags(_ flags: [String], _ configuration: BuildConfiguration) -> [SwiftSetting] {
   isDependency ? [] : [.unsafeFlags(flags, .when(configuration: configuration))]

@@ -122,8 +122,8 @@ private struct DifferenceText {
 
   private func line(_ item: ContainerDifference.VaultItem) -> DifferenceLine {
     let isValueShown = item.valueBefore != nil || item.valueAfter != nil
-    let value: [[Part]] = isValueShown ? [[.text("value"), .values(item.valueBefore, item.valueAfter)]] : []
-    let attributes = item.attributes.map { [Part.text($0.name), .values($0.before, $0.after)] }
+    let value: [[Part]] = isValueShown ? [[.text("value"), values(item.valueBefore, item.valueAfter)]] : []
+    let attributes = item.attributes.map { [Part.text($0.name), values($0.before, $0.after)] }
     let details = Array((value + attributes).joined(separator: [.text(", ")]))
     return line(1, item.change, item.name, details.isEmpty ? [] : [.text("  ")] + details)
   }

@@ -60,7 +60,7 @@ extension Archive {
   ///
   /// - Parameter fromOther: accepts another app's or instance's container.
   /// - Throws: ``DrydockError`` with code `mismatch`.
-  public func target(
+  package func target(
     _ path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil,
     fromOther: Bool = false
   ) throws -> Container {

@@ -30,7 +30,7 @@ struct HTML: ExpressibleByStringInterpolation {
   /// - Parameter isSentence: whether it begins with a capital letter.
   static func prose(_ text: String, isSentence: Bool = false) -> HTML {
     let parts = text.split(separator: "`", omittingEmptySubsequences: false)
-    guard parts.count.isMultiple(of: 2) == false else { return "\(text)" }
+    guard text.utf8.count <= limit, !parts.count.isMultiple(of: 2) else { return "\(text)" }
     let marked = parts.enumerated().map { index, part -> HTML in
       if !index.isMultiple(of: 2) { return "<code>\(String(part))</code>" }
       let isWord = part.prefix { $0 != " " }.allSatisfy(\.isLetter)

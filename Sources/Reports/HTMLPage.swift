@@ -9,6 +9,8 @@ package struct HTMLPage {
   /// So many rows of a table are in a difference, of each kind, and so many lines of rows and columns in a page.
   package static let rowLimit = 500
   private static let rowBudget = 5000
+  /// So many names and values are in a line.
+  private static let partLimit = 60
 
   private let report: Report
   private var budget = Self.rowBudget
@@ -224,7 +226,7 @@ package struct HTMLPage {
   private func cell(_ cell: Report.Cell, isHeader: Bool, _ largest: UInt64) -> HTML {
     let content: HTML =
       switch cell {
-      case .text(let text): .prose(text)
+      case .text(let text): "\(text)"
       case .number(let number): "\(NumberText.grouped(number))"
       case .measure(let text, let size): "\(text)\(bar(size, of: largest))"
       case .versions: "\(cell.text)"
@@ -262,7 +264,7 @@ package struct HTMLPage {
 
   private static func line(_ line: DifferenceLine) -> HTML {
     var parts: [HTML] = []
-    for part in line.parts {
+    for part in line.parts.prefix(Self.partLimit) {
       switch part {
       case .text(let text): parts.append("\(text)")
       case .values(let before?, let after?):
@@ -276,6 +278,8 @@ package struct HTMLPage {
         return "<pre class=\"lines\">\(lines.map(\.html))</pre>\n"
       }
     }
-    return text(mark(line.change.flatMap { TextRole(rawValue: $0.rawValue) }) + "\(parts)")
+    let more: HTML =
+      line.parts.count > Self.partLimit ? " and \(line.parts.count - Self.partLimit) more" : ""
+    return text(mark(line.change.flatMap { TextRole(rawValue: $0.rawValue) }) + "\(parts)\(more)")
   }
 }

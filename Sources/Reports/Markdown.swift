@@ -59,7 +59,8 @@ package struct Markdown: Sendable {
       let mark = hasRoles ? [Self.mark(row.role) ?? ""] : []
       return "| \((mark + row.cells.map(Self.cell)).joined(separator: " | ")) |\n"
     }
-    add(rows, header: header, upTo: Self.limit / 3, limit: table.limit)
+    let end = min(text.utf8.count + Self.limit / 3, Self.limit - Self.reserve)
+    add(rows, header: header, upTo: end, limit: table.limit)
   }
 
   /// Adds rows as long as there is room, and the number of the others.

@@ -68,7 +68,7 @@ package struct Report: Sendable {
     package var depth: Int
 
     init(
-      _ caption: String, _ columns: [String], _ rows: [Row], limit: Int = HTMLPage.limit,
+      _ caption: String, _ columns: [String], _ rows: [Row], limit: Int = .max,
       role: TextRole? = nil, depth: Int = 1
     ) {
       (self.caption, self.columns, self.rows) = (caption, columns, rows)

@@ -106,6 +106,10 @@ import Testing
         "`a` is the old and the new name"
       ),
       ([.lightweight(version: 1, "a", [.step("defaults.renam", [:])])], "did you mean `defaults.rename`?"),
+      (
+        [.lightweight(version: 1, "a", [.step("defaults.set", ["values": ["a": 1, "b": 2, "a": 3]])])],
+        "is given twice"
+      ),
       ([.lightweight(version: 1, "a", [.step("defaults.set", ["value": [:]])])], "unknown key `value`"),
       (
         [.lightweight(version: 1, "a", [.step("sql", ["database": "notes", "up": ""])])],

@@ -78,9 +78,11 @@ struct DiffCommand: Subcommand {
     display.end()
     let (before, after) = (ComparedOperand(first, a), ComparedOperand(second, b))
     let opening = ["a: \(before.text)", "b: \(after.text)"]
+    let left = only.isEmpty ? [] : ContainerStore.allCases.filter { !only.contains($0) }.map(\.rawValue)
+    let without = left.isEmpty ? [] : ["not compared: \(left.joined(separator: ", "))"]
     try page.write(
       Report(
-        comparing: (before.path, after.path), opening.map { Report.Line($0, depth: 0) },
+        comparing: (before.path, after.path), (opening + without).map { Report.Line($0, depth: 0) },
         comparison.difference, compared: comparison.compared, notCompared: comparison.notCompared))
     let difference = comparison.difference.listing(rows: rowLimit)
     let archives = [first, second].compactMap { operand -> Archive? in

@@ -82,15 +82,16 @@ struct RollbackCommand: Subcommand {
     _ opened: Container, _ request: MigrationRollback.Request, _ options: TransactionOptions,
     _ display: ProgressDisplay
   ) throws {
-    if !dryRun, let run = request.run, try !opened.has(run) {
-      throw DrydockError(
-        .nothingToUndo, "the container has no transaction of run \(run); `drydock log` shows the runs",
-        path: opened.root)
-    }
     let catalog = try catalog(opened.configuration)
     try opened.plan(.rollback(request, catalog: catalog, options: options)).perform(
       dryRun: dryRun, asJSON: common.json, display: display, undo: redo ? nil : "drydock rollback --redo",
-      document: Self.document
+      checked: { outcome in
+        if let run = request.run, outcome.transaction == nil, try !opened.has(run) {
+          throw DrydockError(
+            .nothingToUndo, "the container has no transaction of run \(run); `drydock log` shows the runs",
+            path: opened.root)
+        }
+      }, document: Self.document
     ) { report, difference in
       guard let difference else {
         return RollbackText.write(report, verb: redo ? "redone" : "rolled back", steps: "reverted")

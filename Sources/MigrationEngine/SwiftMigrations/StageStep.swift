@@ -25,7 +25,7 @@ extension PlannedMigration {
     /// - Throws: `DrydockError` with the place in the source file, for invalid arguments.
     func step() throws -> MigrationStep {
       let action = try Operations.decode(
-        entry.name, at: entry.position, arguments: entry.node,
+        entry.name, at: entry.position, arguments: try entry.node,
         files: MigrationFiles(directory: "", isDirectory: true))
       return MigrationStep(position: entry.position, operation: action)
     }
@@ -89,6 +89,18 @@ extension PlannedMigration.Argument {
     }
   }
 
+  /// The first key that a dictionary has twice, at any depth.
+  fileprivate var repeatedKey: String? {
+    switch content {
+    case .value, .word: return nil
+    case .list(let arguments): return arguments.lazy.compactMap(\.repeatedKey).first
+    case .pairs(let pairs):
+      var keys: Set<String> = []
+      let repeated = pairs.first { !keys.insert(Self.fingerprint($0.key)).inserted }
+      return repeated.map { "\($0.key)" } ?? pairs.lazy.compactMap(\.value.repeatedKey).first
+    }
+  }
+
   /// A text that no other argument has: what a checksum covers. It is part of the history's format: never change it.
   fileprivate var fingerprint: String {
     switch content {
@@ -128,13 +140,19 @@ struct StageEntry: Sendable {
     self.arguments = PlannedMigration.Argument(arguments)
   }
 
-  var node: YAMLNode { arguments.node(at: position) }
+  /// - Throws: `DrydockError` when a key is given twice, as in a file.
+  var node: YAMLNode {
+    get throws {
+      if let key = arguments.repeatedKey { throw position.error("the key `\(key)` is given twice") }
+      return arguments.node(at: position)
+    }
+  }
 
   /// What a checksum covers.
   var fingerprint: String { name + " " + arguments.fingerprint }
 
   /// - Throws: `DrydockError` with the place in the source file.
-  func assertion() throws -> Assertion { try Assertion(name, position: position, arguments: node) }
+  func assertion() throws -> Assertion { try Assertion(name, position: position, arguments: try node) }
 }
 
 extension YAMLPosition {
