@@ -94,26 +94,26 @@ public struct FixtureSuite: Sendable {
       catalog: catalog, configuration: configuration, rowLimit: options.rowLimit)
     let temporary = try ScratchDirectory.temporary()
     let scratch = temporary.directory
-    var proofs: [FixtureProof] = []
+    var checked: [CheckedFixture] = []
     let hasFailed = Mutex(false)
     OrderedWork.run(Array(try current.enumerated()), jobs: options.jobs) { number, fixture in
-      if options.failsFast && hasFailed.withLock({ $0 }) { return FixtureProof(notRun: fixture, catalog) }
+      if options.failsFast && hasFailed.withLock({ $0 }) { return CheckedFixture(notRun: fixture, catalog) }
       // Two that were chosen by hand may have the same name.
       let name = ContainerPath(name: Array("\(number + 1)".utf8))
-      let proof = prove(fixture, runner) {
+      let one = check(fixture, runner) {
         try scratch.createDirectory(name, mode: 0o700)
         return try scratch.directory(name)
       }
-      if proof.result.state == .failed { hasFailed.withLock { $0 = true } }
-      return proof
-    } deliver: { _, proof in
-      progress(proof.result)
-      proofs.append(proof)
+      if one.result.state == .failed { hasFailed.withLock { $0 = true } }
+      return one
+    } deliver: { _, one in
+      progress(one.result)
+      checked.append(one)
     }
     var result = FixtureSuite.Report(
-      fixtures: proofs.map(\.result), findings: [], notes: [],
+      fixtures: checked.map(\.result), findings: [], notes: [],
       seconds: (ContinuousClock.now - start) / .seconds(1))
-    try checkTogether(proofs, &result)
+    try checkTogether(checked, &result)
     result.seconds = (ContinuousClock.now - start) / .seconds(1)
     return result
   }

@@ -83,10 +83,10 @@ struct ExactStateTests {
     // Not migrated yet: there is everything to do.
     try checks.checkAgain(container)
     #expect(
-      checks.findings.contains { $0.check == .again && $0.place == "Documents/notes.sqlite" },
-      "\(checks.findings)")
+      checks.checked.result.findings.contains { $0.check == .again && $0.place == "Documents/notes.sqlite" },
+      "\(checks.checked.result.findings)")
     checks = FixtureChecks(work, freshVersions: [])
     try checks.checkAgain(container)
-    #expect(checks.findings == [])
+    #expect(checks.checked.result.findings == [])
   }
 }

@@ -8,18 +8,8 @@ import MigrationEngine
 
 /// All checks of one fixture, in the order in which one needs the other.
 struct FixtureChecks {
-  private(set) var findings: [FixtureResult.Finding] = []
-  /// What could not be checked, and why.
-  private(set) var notes: [String] = []
-  /// The steps of migrations that had an effect.
-  private(set) var effective: Set<StepOutline> = []
-  private(set) var lost: [Int: Set<String>] = [:]
-  /// Whether the container could be made and migrated as it was to be: only then its steps count.
-  private(set) var didRun = false
-  /// The container at versions of which there is a fresh one, without its rows.
-  private(set) var shapes: [Int: [GoldenEntry]] = [:]
-  /// The announced losses of down migrations that occurred.
-  private(set) var downLosses: Set<DownLoss> = []
+  /// What they found so far.
+  private(set) var checked: CheckedFixture
 
   /// The paths that each step changed.
   private var touched: [(step: StepOutline, paths: [ContainerPath])] = []
@@ -32,6 +22,7 @@ struct FixtureChecks {
 
   init(_ work: FixtureWork, freshVersions: Set<Int>) {
     (self.work, self.freshVersions) = (work, freshVersions)
+    checked = CheckedFixture(notRun: work.fixture, work.catalog)
   }
 
   /// Runs them. Whatever goes wrong is a finding.
@@ -42,8 +33,8 @@ struct FixtureChecks {
     } catch {
       add(error, .build)
     }
-    for index in findings.indices where findings[index].cause == nil {
-      findings[index].cause = cause(of: findings[index])
+    for (index, finding) in checked.result.findings.enumerated() where finding.cause == nil {
+      checked.result.findings[index].cause = cause(of: finding)
     }
   }
 
@@ -63,16 +54,18 @@ struct FixtureChecks {
   }
 
   private mutating func check(_ container: Container) throws {
-    findings += FixtureClaims.findings(fixture, work.catalog)
-    if fixture.isReinstalled { findings += try FixtureClaims.reinstalled(fixture, container, runner) }
+    checked.result.findings += FixtureClaims.findings(fixture, work.catalog)
+    if fixture.isReinstalled {
+      checked.result.findings += try FixtureClaims.reinstalled(fixture, container, runner)
+    }
     let before = try work.state(of: container)
     guard fixture.expectsSuccess else { return try checkRefusal(container, before) }
-    notes += FixtureClaims.notes(fixture, work.catalog)
-    findings += try work.takeExpectation(before: container)
+    checked.result.notes += FixtureClaims.notes(fixture, work.catalog)
+    checked.result.findings += try work.takeExpectation(before: container)
     let downCheck = DownCheck(work)
-    if freshVersions.contains(fixture.version) { shapes[fixture.version] = try shape(of: container) }
-    let known = try DeclaredSchemaCheck.findings(container, at: fixture.version, work)
-    findings += known
+    if freshVersions.contains(fixture.version) { checked.shapes[fixture.version] = try shape(of: container) }
+    let known = try work.schemaFindings(container, at: fixture.version)
+    checked.result.findings += known
     if downCheck.isNeeded { try downCheck.takeStart(container) }
 
     var watch = RunWatch(copies: work.scratch, work.catalog)
@@ -82,30 +75,34 @@ struct FixtureChecks {
     } catch {
       return add(error, .migration)
     }
-    (didRun, effective, touched, lost) = (true, watch.effective, watch.touched, watch.lost)
-    notes += outcome.value.migrations.flatMap(\.notes).filter(DatabaseState.isAboutDropped)
+    (checked.didRun, checked.effective, checked.lost) = (true, watch.effective, watch.lost)
+    touched = watch.touched
+    checked.result.notes += outcome.value.migrations.flatMap(\.notes).filter(DatabaseState.isAboutDropped)
     guard outcome.value.to == latest else {
-      return findings.append(
+      return checked.result.findings.append(
         FixtureResult.Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
     }
     attempt(.golden) { try $0.checkResult(container) }
     attempt(.golden) { try $0.checkVolatileNames(container) }
     attempt(.fresh) {
       // What the app itself left different is not reported again.
-      $0.findings += try DeclaredSchemaCheck.findings(container, at: $0.latest, $0.work).filter { finding in
+      $0.checked.result.findings += try $0.work.schemaFindings(container, at: $0.latest).filter { finding in
         !known.contains { $0.place == finding.place && $0.found == finding.found }
       }
     }
-    findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
-    findings += LostRows.findings(watch.valueLosses, work.catalog, runner.redactor)
+    checked.result.findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
+    checked.result.findings += LostRows.findings(watch.valueLosses, work.catalog, runner.redactor)
     attempt(.again) { try $0.checkAgain(container) }
     if outcome.transaction == nil { return }
-    let count = findings.count
+    let count = checked.result.findings.count
     attempt(.rollback) { try $0.checkRollback(container, before) }
-    guard findings.count == count else {
-      return notes.append("the down steps were not checked, because rolling back fails")
+    guard checked.result.findings.count == count else {
+      return checked.result.notes.append("the down steps were not checked, because rolling back fails")
     }
-    attempt(.down) { try $0.findings += downCheck.findings(container, &$0.notes, &$0.downLosses) }
+    attempt(.down) {
+      try $0.checked.result.findings += downCheck.findings(
+        container, &$0.checked.result.notes, &$0.checked.downLosses)
+    }
   }
 
   // MARK: What must fail
@@ -115,17 +112,17 @@ struct FixtureChecks {
     var watch = RunWatch(copies: work.scratch, work.catalog)
     do {
       _ = try runner.migrate(container, &watch)
-      findings.append(
+      checked.result.findings.append(
         FixtureResult.Finding(.migration, "migrating succeeded, and `expect` says that it fails"))
     } catch {
-      didRun = true
+      checked.didRun = true
       let message = Self.text(of: error)
       for words in fixture.expectation?.error ?? [] where !message.contains(words) {
         var finding = FixtureResult.Finding(.expectation, "the error does not say what `expect` says")
         (finding.expected, finding.found) = (words, message)
-        findings.append(finding)
+        checked.result.findings.append(finding)
       }
-      findings += try work.state(of: container).findings(since: before, .migration)
+      checked.result.findings += try work.state(of: container).findings(since: before, .migration)
     }
   }
 
@@ -146,13 +143,13 @@ struct FixtureChecks {
         return max(right.max() ?? fixture.version, fixture.version)
       }
       known.formUnion(found.map(FindingDifference.init))
-      findings += found
+      checked.result.findings += found
     }
     var expected = try work.expectationFindings(container)
     first.name(&expected, from: .expectation, at: latest) { _ in fixture.version }
-    findings += expected
-    if freshVersions.contains(latest), shapes[latest] == nil {
-      shapes[latest] = try shape(of: container)
+    checked.result.findings += expected
+    if freshVersions.contains(latest), checked.shapes[latest] == nil {
+      checked.shapes[latest] = try shape(of: container)
     }
   }
 
@@ -174,8 +171,8 @@ struct FixtureChecks {
         if let golden = fixture.goldens[version] {
           results.append((version, try work.findings(container, against: golden)))
         }
-        if freshVersions.contains(version), shapes[version] == nil {
-          shapes[version] = try shape(of: container)
+        if freshVersions.contains(version), checked.shapes[version] == nil {
+          checked.shapes[version] = try shape(of: container)
         }
       }
     }
@@ -203,7 +200,7 @@ struct FixtureChecks {
         "`volatile` names \(name), which neither the fixture nor what it is migrated to has: correct or remove it"
       )
       finding.file = fixture.directory + "/fixture.yaml"
-      findings.append(finding)
+      checked.result.findings.append(finding)
     }
   }
 
@@ -213,7 +210,7 @@ struct FixtureChecks {
     let before = try work.state(of: container)
     if try runner.migrate(container).transaction == nil { return }
     let changed = try work.state(of: container).findings(since: before, .again)
-    findings +=
+    checked.result.findings +=
       changed.isEmpty ? [FixtureResult.Finding(.again, "migrating again changed something")] : changed
   }
 
@@ -221,7 +218,7 @@ struct FixtureChecks {
   private mutating func checkRollback(_ container: Container, _ before: ExactState) throws {
     try runner.rollBack(container)
     let differences = try work.state(of: container).findings(since: before, .rollback)
-    findings += differences
+    checked.result.findings += differences
     if differences.isEmpty { try runner.rollBack(container, redoing: true) }
   }
 
@@ -234,7 +231,7 @@ struct FixtureChecks {
   }
 
   private mutating func add(_ error: any Error, _ check: FixtureResult.Finding.Check) {
-    findings.append(Self.finding(error, check, work))
+    checked.result.findings.append(Self.finding(error, check, work))
   }
 
   /// What an error says. One of a migration names its place.

@@ -3,11 +3,9 @@ import AppStores
 import FileSystem
 import MigrationEngine
 
-/// Every release has a fixture that its app wrote, and where secrets outlive the app, there is one of that, too.
-enum ReleaseCheck {
-  static func findings(
-    _ fixtures: [Fixture], _ releases: Releases, _ catalog: MigrationCatalog
-  ) -> [FixtureResult.Finding] {
+extension FixtureSuite {
+  /// Every release has a fixture that its app wrote, and where secrets outlive the app, there is one of that, too.
+  var releaseFindings: [FixtureResult.Finding] {
     let fresh = Set(fixtures.filter(\.isFresh).map(\.version))
     var seen: Set<Int> = []
     var findings: [FixtureResult.Finding] = []
@@ -32,15 +30,13 @@ enum ReleaseCheck {
     }
     return findings
   }
-}
 
-extension FixtureSuite {
   /// What the fixtures lack that a release needs: a fixture of each released version, and the goldens of the latest.
   package var releaseDemands: [FixtureResult.Finding] {
     get throws {
       let lacking = try current.filter { !$0.goldens.isEmpty && $0.goldens[catalog.latest] == nil }.map(
         \.name)
-      return ReleaseCheck.findings(fixtures, releases, catalog)
+      return releaseFindings
         + (lacking.isEmpty
           ? []
           : [
@@ -51,12 +47,10 @@ extension FixtureSuite {
           ])
     }
   }
-}
 
-/// Every step of every migration has an effect on some fixture: a step that none exercises is proven by none.
-enum Coverage {
-  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {
-    let effective = proofs.reduce(into: Set<StepOutline>()) { $0.formUnion($1.effective) }
+  /// Every step of every migration has an effect on some fixture: a step that none exercises is checked by none.
+  func coverageFindings(_ checked: [CheckedFixture]) -> [FixtureResult.Finding] {
+    let effective = checked.reduce(into: Set<StepOutline>()) { $0.formUnion($1.effective) }
     return catalog.migrations.flatMap { migration in
       migration.outline.filter { !$0.isEmpty && !effective.contains($0) }.map { step in
         var finding = FixtureResult.Finding(
@@ -72,50 +66,28 @@ enum Coverage {
   }
 
   /// What `loses` names and no fixture loses. Losses of a step that announces them with `destructive` are not followed.
-  static func unusedLosses(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [String] {
+  func unusedLosses(_ checked: [CheckedFixture]) -> [String] {
     catalog.migrations.flatMap { migration -> [String] in
-      let didRun = proofs.contains { !$0.effective.isDisjoint(with: migration.outline) }
+      let didRun = checked.contains { !$0.effective.isDisjoint(with: migration.outline) }
       guard didRun, migration.outline.allSatisfy({ $0.announcedLoss == .nothing }) else { return [] }
-      let lost = Set(proofs.flatMap { $0.lost[migration.number] ?? [] })
+      let lost = Set(checked.flatMap { $0.lost[migration.number] ?? [] })
       return migration.losses.keys.filter { !lost.contains($0) }.sorted().map {
         "migration \(migration.identifier): `loses` names `\($0)`, which no step loses in any fixture: correct or remove it"
       }
     }
   }
-}
 
-/// The database of a container has the schema that the app's library declares for its version: Room's exported schema,
-/// SQLDelight's `.sq` files.
-enum DeclaredSchemaCheck {
-  static func findings(
-    _ container: Container, at version: Int, _ work: FixtureWork
-  ) throws -> [FixtureResult.Finding] {
-    guard let declared = try DeclaredSchema(work.catalog, work.runner.configuration) else { return [] }
-    return try declared.drift(in: work.runner.stage(on: container), at: version).map { drift in
-      var finding = FixtureResult.Finding(
-        .fresh,
-        "the database of version \(version) is not like one that the app creates"
-          + (drift.what.map { ": its \($0) differs" } ?? ""), place: drift.place)
-      (finding.expected, finding.found) = (drift.expected, drift.found)
-      (finding.file, finding.line) = (drift.file ?? work.fixture.directory + "/fixture.yaml", drift.line)
-      return finding
-    }
-  }
-}
-
-/// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema,
-/// the same keys of settings, the same flags and protection, the same accessibility of secrets. What the user put in
-/// differs.
-enum FreshCheck {
-  /// Compares the containers of older versions, migrated, with fresh ones of each version.
-  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {
-    let fresh = proofs.filter { $0.fixture.isFresh && $0.shapes[$0.fixture.version] != nil }
+  /// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema,
+  /// the same keys of settings, the same flags and protection, the same accessibility of secrets. What the user put in
+  /// differs.
+  func freshFindings(_ checked: [CheckedFixture]) -> [FixtureResult.Finding] {
+    let fresh = checked.filter { $0.fixture.isFresh && $0.shapes[$0.fixture.version] != nil }
       .sorted { $0.fixture.version < $1.fixture.version }
     var findings: [FixtureResult.Finding] = []
     for newer in fresh {
       for older in fresh.reversed() where older.fixture.version < newer.fixture.version {
         // What the nearest older one shows is not reported for the others.
-        findings += Self.findings(older, newer, catalog).filter { finding in
+        findings += freshFindings(older, newer).filter { finding in
           !findings.contains { $0.place == finding.place && $0.found == finding.found }
         }
       }
@@ -123,8 +95,8 @@ enum FreshCheck {
     return findings
   }
 
-  private static func findings(
-    _ older: FixtureProof, _ newer: FixtureProof, _ catalog: MigrationCatalog
+  private func freshFindings(
+    _ older: CheckedFixture, _ newer: CheckedFixture
   ) -> [FixtureResult.Finding] {
     let version = newer.fixture.version
     guard let migrated = older.shapes[version], let own = newer.shapes[version] else { return [] }
@@ -132,7 +104,7 @@ enum FreshCheck {
     let optional = PatternList(older.fixture.optionalSettings + newer.fixture.optionalSettings)
     let redactor = Redactor()
     return EntryComparison(own, migrated).differences.compactMap { difference in
-      guard let entry = difference.entry, let (expected, found) = values(difference, optional, redactor)
+      guard let entry = difference.entry, let (expected, found) = Self.values(difference, optional, redactor)
       else {
         return nil
       }
@@ -173,8 +145,8 @@ enum FreshCheck {
       return (old.shown(redactor), new.shown(redactor))
     default:
       guard let (old, new) = difference.fields, old.name == GoldenLine.flagsField else { return nil }
-      let flags = (self.flags(old.text.text), self.flags(new.text.text))
-      return flags.0 == flags.1 ? nil : flags
+      let found = (flags(old.text.text), flags(new.text.text))
+      return found.0 == found.1 ? nil : found
     }
   }
 
@@ -186,5 +158,22 @@ enum FreshCheck {
     ]
     let flags = text.split(separator: ",").filter { flag in names.contains { flag.contains($0) } }
     return flags.isEmpty ? "no flag" : flags.joined(separator: ", ")
+  }
+}
+
+extension FixtureWork {
+  /// The database of a container has the schema that the app's library declares for its version: Room's exported schema,
+  /// SQLDelight's `.sq` files.
+  func schemaFindings(_ container: Container, at version: Int) throws -> [FixtureResult.Finding] {
+    guard let declared = try DeclaredSchema(catalog, runner.configuration) else { return [] }
+    return try declared.drift(in: runner.stage(on: container), at: version).map { drift in
+      var finding = FixtureResult.Finding(
+        .fresh,
+        "the database of version \(version) is not like one that the app creates"
+          + (drift.what.map { ": its \($0) differs" } ?? ""), place: drift.place)
+      (finding.expected, finding.found) = (drift.expected, drift.found)
+      (finding.file, finding.line) = (drift.file ?? fixture.directory + "/fixture.yaml", drift.line)
+      return finding
+    }
   }
 }

@@ -5,64 +5,73 @@ import Foundation
 import MigrationEngine
 
 extension FixtureSuite {
-  func prove(
+  /// Checks one fixture.
+  ///
+  /// - Parameter scratch: makes a directory for its containers.
+  func check(
     _ fixture: Fixture, _ runner: FixtureRunner, in scratch: () throws -> Directory
-  ) -> FixtureProof {
+  ) -> CheckedFixture {
     let start = ContinuousClock.now
-    var proof = FixtureProof(notRun: fixture, catalog)
+    var checked = CheckedFixture(notRun: fixture, catalog)
     do {
       let work = FixtureWork(fixture: fixture, runner: runner, scratch: try scratch())
       var checks = FixtureChecks(work, freshVersions: fixture.isFresh ? freshVersions : [])
       checks.run()
-      proof.take(checks)
-      if options.showsDifference, fixture.expectsSuccess, checks.didRun { proof.compare(work) }
-      if proof.result.state == .failed, let keep = options.keep { proof.keep(work, in: keep) }
+      checked = checks.checked
+      checked.conclude()
+      if options.showsDifference, fixture.expectsSuccess, checked.didRun { checked.compare(work) }
+      if checked.result.state == .failed, let keep = options.keep { checked.keep(work, in: keep) }
       try work.removeContainers()
     } catch {
-      proof.result.findings.append(FixtureResult.Finding(.build, FixtureChecks.text(of: error)))
-      proof.result.state = .failed
+      checked.result.findings.append(FixtureResult.Finding(.build, FixtureChecks.text(of: error)))
+      checked.result.state = .failed
     }
-    proof.result.seconds = (ContinuousClock.now - start) / .seconds(1)
-    return proof
+    checked.result.seconds = (ContinuousClock.now - start) / .seconds(1)
+    return checked
   }
 
   /// The versions that the app itself wrote a container of.
   private var freshVersions: Set<Int> { Set(fixtures.filter(\.isFresh).map(\.version)) }
 
-  func checkTogether(_ proofs: [FixtureProof], _ result: inout FixtureSuite.Report) throws {
+  func checkTogether(_ checked: [CheckedFixture], _ result: inout FixtureSuite.Report) throws {
     guard isWhole else {
       return result.notes.append(
         "cross-fixture checks skipped: only some fixtures were selected")
     }
-    if proofs.contains(where: { $0.result.state == .notRun }) {
+    if checked.contains(where: { $0.result.state == .notRun }) {
       return result.notes.append(
         "cross-fixture checks skipped: the first failure ended the run")
     }
-    result.findings += ReleaseCheck.findings(fixtures, releases, catalog)
-    let unfinished = proofs.filter { !$0.didRun && $0.result.state == .failed }.map(\.result.name)
+    result.findings += releaseFindings
+    let unfinished = checked.filter { !$0.didRun && $0.result.state == .failed }.map(\.result.name)
     if unfinished.isEmpty {
-      result.findings += Coverage.findings(proofs, catalog)
-      result.notes += Coverage.unusedLosses(proofs, catalog)
+      result.findings += coverageFindings(checked)
+      result.notes += unusedLosses(checked)
     } else {
       result.notes.append(
         "coverage of steps not checked: \(unfinished.joined(separator: ", ")) could not be migrated")
     }
-    result.findings += FreshCheck.findings(proofs, catalog)
+    result.findings += freshFindings(checked)
     // A fixture that fails may not have come to its down migrations.
-    guard proofs.allSatisfy({ $0.result.state == .passed }) else { return }
-    let needed = proofs.reduce(into: Set<DownLoss>()) { $0.formUnion($1.downLosses) }
+    guard checked.allSatisfy({ $0.result.state == .passed }) else { return }
+    let needed = checked.reduce(into: Set<DownLoss>()) { $0.formUnion($1.downLosses) }
     result.notes += DownLoss.all(of: catalog.migrations).filter { !needed.contains($0) }.map(\.unneededNote)
   }
 }
 
 /// What the checks of one fixture found, and what the checks over all need to know of it.
-struct FixtureProof: Sendable {
+struct CheckedFixture: Sendable {
   let fixture: Fixture
   var result: FixtureResult
+  /// The steps of migrations that had an effect.
   var effective: Set<StepOutline> = []
+  /// What steps lost unannounced, by the migrations' numbers.
   var lost: [Int: Set<String>] = [:]
+  /// Whether the container could be made and migrated as it was to be: only then its steps count.
   var didRun = false
+  /// The container at versions of which there is a fresh one, without its rows.
   var shapes: [Int: [GoldenEntry]] = [:]
+  /// The announced losses of down migrations that occurred.
   var downLosses: Set<DownLoss> = []
 
   init(notRun fixture: Fixture, _ catalog: MigrationCatalog) {
@@ -72,11 +81,8 @@ struct FixtureProof: Sendable {
       to: catalog.latest, state: .notRun, findings: [], knownFailure: fixture.knownFailure, seconds: 0)
   }
 
-  mutating func take(_ checks: FixtureChecks) {
-    (effective, lost, didRun, shapes, downLosses) = (
-      checks.effective, checks.lost, checks.didRun, checks.shapes, checks.downLosses
-    )
-    (result.findings, result.notes) = (checks.findings, checks.notes)
+  /// Sets the state by what was found.
+  mutating func conclude() {
     result.state = result.findings.isEmpty ? .passed : .failed
     guard let why = fixture.knownFailure else { return }
     guard result.findings.isEmpty else { return result.state = .knownFailure }
