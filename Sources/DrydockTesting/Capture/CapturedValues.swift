@@ -18,36 +18,10 @@ struct CapturePlace {
   var label: String
 }
 
-/// The result for a value of a captured container.
-enum CaptureDecision {
-  /// It is or may be personal or secret: a made-up value of the same shape takes its place, here and everywhere else.
-  case replace(isSecret: Bool)
-  /// Neither; only the replaced values in it are replaced.
-  case keep
-  /// It can be neither searched nor replaced: no fixture is written.
-  case refuse(String)
-
-  init(_ leaf: PropertyListValue, at place: CapturePlace) {
-    let isSecret = SecretPattern.isSecret(leaf: leaf, name: place.name, looksInside: false)
-    self = isSecret || place.isChosen ? .replace(isSecret: isSecret) : .keep
-  }
-
-  /// The decision about bytes that are neither text nor a document, with a replaced value that is in them.
-  init(_ bytes: [UInt8], with found: Original?, at place: CapturePlace) {
-    let advice = "replace the value or the whole file"
-    if let found {
-      self = .refuse("binary data with \(found.kind) of \(found.source) in it; \(advice), or leave it out")
-    } else if place.isKept {
-      self = .keep
-    } else if let format = OpaqueFormat.name(of: bytes) {
-      self = .refuse(
-        "data in \(format), which cannot be searched; \(advice), leave it out, or keep it as it is")
-    } else if OpaqueFormat.runs(in: bytes).contains(where: SecretPattern.isSecret(text:)) {
-      self = .refuse(
-        "binary data in which something looks like a secret; \(advice), leave it out, or keep it as it is")
-    } else {
-      self = .keep
-    }
+extension CapturePlace {
+  /// Whether a value at this place is a secret by its name or its form.
+  fileprivate func isSecret(_ leaf: PropertyListValue) -> Bool {
+    SecretPattern.isSecret(leaf: leaf, name: name, looksInside: false)
   }
 }
 
@@ -101,9 +75,8 @@ struct CapturedValues {
   /// A text that is not a document.
   mutating func plain(_ text: String, _ place: CapturePlace) throws -> String {
     for identifier in DeviceIdentifiers.inPaths(text) { add(identifier: identifier, place) }
-    if case .replace(let isSecret) = CaptureDecision(.string(text), at: place) {
-      return try replaced(text, isSecret, place)
-    }
+    let isSecret = place.isSecret(.string(text))
+    if isSecret || place.isChosen { return try replaced(text, isSecret, place) }
     if place.isIdentifier, DeviceIdentifiers.isIdentifier(text) {
       add(identifier: text, place)
       if replacements.isOriginal(text) { return try replaced(text, false, place) }
@@ -176,7 +149,8 @@ struct CapturedValues {
         add(identifier: identifier, place)
       }
     }
-    if case .replace(let isSecret) = CaptureDecision(.data(bytes), at: place) {
+    let isSecret = place.isSecret(.data(bytes))
+    if isSecret || place.isChosen {
       originals.add(bytes, isSecret: isSecret, source: place.label)
       count(place, isSecret: isSecret, isChosen: place.isChosen)
       return try replacements.replacement(of: bytes)
@@ -196,11 +170,23 @@ struct CapturedValues {
       count(place)
       bytes = other
     }
-    let found = replacements.found(in: bytes).first?.original
-    if case .refuse(let why) = CaptureDecision(bytes, with: found, at: place) {
-      refuse("\(place.label): \(why)")
-    }
+    if let problem = problem(of: bytes, place) { refuse("\(place.label): \(problem)") }
     return bytes
+  }
+
+  /// Why bytes that are neither text nor a document can be neither searched nor replaced, so that no fixture is written.
+  private func problem(of bytes: [UInt8], _ place: CapturePlace) -> String? {
+    let advice = "replace the value or the whole file"
+    if let found = replacements.found(in: bytes).first?.original {
+      return "binary data with \(found.kind) of \(found.source) in it; \(advice), or leave it out"
+    }
+    if place.isKept { return nil }
+    if let format = OpaqueFormat.name(of: bytes) {
+      return "data in \(format), which cannot be searched; \(advice), leave it out, or keep it as it is"
+    }
+    guard OpaqueFormat.runs(in: bytes).contains(where: SecretPattern.isSecret(text:)) else { return nil }
+    return
+      "binary data in which something looks like a secret; \(advice), leave it out, or keep it as it is"
   }
 
   /// A number; a whole one is written without a fraction.
@@ -218,9 +204,8 @@ struct CapturedValues {
   private mutating func number(digits: String, _ place: CapturePlace) throws -> String {
     guard Pseudonyms.isNumber(digits) else { return digits }
     let integer = Int64(digits).map { PropertyListValue.integer($0) } ?? UInt64(digits).map { .unsigned($0) }
-    if case .replace(let isSecret) = CaptureDecision(integer ?? .real(Double(digits) ?? 0), at: place) {
-      return try replaced(digits, isSecret, place)
-    }
+    let isSecret = place.isSecret(integer ?? .real(Double(digits) ?? 0))
+    if isSecret || place.isChosen { return try replaced(digits, isSecret, place) }
     guard digits.utf8.count >= PatternIndex.least, replacements.isOriginal(digits) else { return digits }
     count(place)
     return try replacements.replacement(of: digits)

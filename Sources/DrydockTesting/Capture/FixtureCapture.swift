@@ -134,7 +134,7 @@ package struct FixtureCapture {
     try target.create("fixture.yaml", Array(description(second).utf8), mode: 0o644)
     var problems = second.values.problems
     if problems.isEmpty {
-      problems = try CaptureScan(replacements, keeping: options.kept).problems(in: target)
+      problems = try replacements.problems(in: target, keeping: options.kept)
     }
     guard problems.isEmpty else {
       let shown = problems.prefix(10).map { "\n  - \($0)" }.joined()
