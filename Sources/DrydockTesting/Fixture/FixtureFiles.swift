@@ -67,8 +67,7 @@ struct FixtureFiles {
       }
       if let settings = Self.settings(madeBy: path) {
         try requireFree(settings, entry, source, target)
-        try target.create(
-          settings, FixtureSettings(entry.path, in: source).encoded(for: settings), mode: 0o600)
+        try target.create(settings, Self.encoded(settings, from: entry.path, in: source), mode: 0o600)
         return nil
       }
     }
@@ -98,29 +97,14 @@ struct FixtureFiles {
     return settings.hasYAML ? settings : nil
   }
 
-  private func requireFree(
-    _ path: ContainerPath, _ entry: WalkEntry, _ source: Directory, _ target: Directory
-  ) throws {
-    guard try target.status(path) != nil else { return }
-    throw DrydockError(
-      .badFixture, "another file of the fixture makes \(path)", path: source.full(entry.path))
-  }
-}
-
-/// A settings file as YAML, or a property list as XML.
-struct FixtureSettings {
-  private let file: String
-  private let bytes: [UInt8]
-  private let isXML: Bool
-
-  init(_ path: ContainerPath, in source: Directory) throws {
-    (file, bytes) = (source.full(path), LineEnds.committed(try source.contents(path)))
-    isXML = path.nameString.hasSuffix(".xml")
-  }
-
-  /// The file in the format of its path: a binary property list in Apple's layouts.
-  func encoded(for path: ContainerPath) throws -> [UInt8] {
-    if isXML {
+  /// A settings file in the format of its path, made from YAML, or from a property list in XML: a binary property list in
+  /// Apple's layouts.
+  private static func encoded(
+    _ path: ContainerPath, from text: ContainerPath, in source: Directory
+  ) throws -> [UInt8] {
+    let file = source.full(text)
+    let bytes = LineEnds.committed(try source.contents(text))
+    if text.nameString.hasSuffix(".xml") {
       do {
         let list = try PropertyListDocument(bytes: bytes)
         guard list.format == .xml else {
@@ -143,6 +127,14 @@ struct FixtureSettings {
       }
     }
     return try settings.encoded()
+  }
+
+  private func requireFree(
+    _ path: ContainerPath, _ entry: WalkEntry, _ source: Directory, _ target: Directory
+  ) throws {
+    guard try target.status(path) != nil else { return }
+    throw DrydockError(
+      .badFixture, "another file of the fixture makes \(path)", path: source.full(entry.path))
   }
 }
 
