@@ -102,9 +102,12 @@ struct FindingDifference: Hashable {
   private let expected: String?, found: String?
 
   init(_ finding: FixtureResult.Finding) {
-    part = finding.place.map { place in
-      place.firstRange(of: ": ").map { String(place[$0.upperBound...]) } ?? place
-    }
+    part = finding.place?.withoutFile
     (expected, found) = (finding.expected, finding.found)
   }
+}
+
+extension String {
+  /// A finding's place without the file that it is in, which the migrations may move.
+  var withoutFile: String { firstRange(of: ": ").map { String(self[$0.upperBound...]) } ?? self }
 }

@@ -187,11 +187,8 @@ private struct Grouping {
     private let isKnown: Bool, place: String?
 
     init(_ finding: FixtureResult.Finding, _ isKnown: Bool) {
-      let place = finding.pattern ?? finding.place
       self.isKnown = isKnown
-      self.place = place.map { place in
-        place.firstRange(of: ": ").map { String(place[$0.upperBound...]) } ?? place
-      }
+      place = (finding.pattern ?? finding.place)?.withoutFile
     }
   }
 }
