@@ -61,7 +61,7 @@ struct DiffCommand: Subcommand {
   }
 
   private func compare(
-    _ first: Comparing.Operand, _ second: Comparing.Operand, _ configuration: ContainerConfiguration
+    _ first: ComparisonOperand, _ second: ComparisonOperand, _ configuration: ContainerConfiguration
   ) throws {
     var options = ComparisonOptions()
     if !only.isEmpty { options.stores = Set(only) }
@@ -73,8 +73,8 @@ struct DiffCommand: Subcommand {
     defer { display.end() }
     transaction.progress = display.progress
     (options.redactor, options.progress) = (transaction.redactor, display.progress)
-    let comparison = try Comparing.run(
-      first, second, configuration: configuration, options: options, transaction: transaction)
+    let comparison = try Comparison(
+      of: first, with: second, configuration: configuration, options: options, transaction: transaction)
     display.end()
     let (before, after) = (ComparedOperand(first, a), ComparedOperand(second, b))
     let opening = ["a: \(before.text)", "b: \(after.text)"]
@@ -108,12 +108,12 @@ struct DiffCommand: Subcommand {
 
   private func with(
     _ name: String, _ configuration: ContainerConfiguration, _ keys: inout ArchiveKeys,
-    _ body: (Comparing.Operand, inout ArchiveKeys) throws -> Void
+    _ body: (ComparisonOperand, inout ArchiveKeys) throws -> Void
   ) throws {
     if FileManager.default.fileExists(atPath: name) {
       if let source = DeviceSource.find(at: name) { throw source.error(name) }
       let opening = try keys.opening(name)
-      return try Comparing.with(
+      return try ComparisonOperand.with(
         at: name, configuration: configuration, keys: opening, limit: expansion.limit()
       ) { operand in
         if case .container(let container) = operand { try ContainerOptions.recover(container) }
@@ -136,7 +136,7 @@ struct ComparedOperand: Encodable, Sendable {
   var kind: String, path: String
   var app: String?, instance: String?, time: String?
 
-  init(_ operand: Comparing.Operand, _ path: String) {
+  init(_ operand: ComparisonOperand, _ path: String) {
     self.path = path
     switch operand {
     case .archive(let archive):

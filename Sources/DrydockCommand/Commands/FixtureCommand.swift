@@ -83,7 +83,7 @@ struct FixtureCaptureCommand: Subcommand {
     let options = try self.options()
     var keys = try key.keys()
     let path = try repository.archive(orContainer: source, configuration, keys)
-    let report = try Comparing.with(
+    let report = try ComparisonOperand.with(
       at: path, configuration: configuration, keys: keys.opening(path), limit: expansion.limit()
     ) { operand in
       if case .container(let container) = operand { try ContainerOptions.recover(container) }

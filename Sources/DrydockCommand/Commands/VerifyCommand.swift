@@ -187,10 +187,10 @@ struct VerifyCommand: Subcommand {
     (options.progress, transaction.progress) = (progress, progress)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
       if !ForeignContainer.isForeignArchive(path) { try ContainerOptions.recover(opened) }
-      let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)
+      let vault = try Comparison.vault(of: archive, with: opened, transaction: transaction)
       if vault != nil { options.stores.remove(.vault) }
-      let comparison = try Comparing.run(
-        .archive(archive), .container(opened), configuration: configuration, options: options,
+      let comparison = try Comparison(
+        of: .archive(archive), with: .container(opened), configuration: configuration, options: options,
         transaction: transaction)
       return Compared(comparison: comparison, vault: vault)
     }

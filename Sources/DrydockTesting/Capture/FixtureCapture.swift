@@ -43,7 +43,7 @@ package struct FixtureCapture {
   /// - Parameter transaction: its device keys open the vault.
   /// - Throws: as ``run(_:)``; for an archive what restoring it throws.
   package static func run(
-    _ operand: Comparing.Operand, as name: String, in fixtures: String, configuration: ContainerConfiguration,
+    _ operand: ComparisonOperand, as name: String, in fixtures: String, configuration: ContainerConfiguration,
     tool: MigrationTool? = nil, options: CaptureOptions = CaptureOptions(),
     transaction: TransactionOptions = TransactionOptions()
   ) throws -> CaptureReport {

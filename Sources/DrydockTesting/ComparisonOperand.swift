@@ -9,12 +9,9 @@ import Drydock
 import DrydockErrors
 import Foundation
 
-/// Compares archives, containers and goldens with each other.
-package enum Comparing {
-  /// One of the two that are compared.
-  package enum Operand {
-    case archive(Archive), container(Container), golden(Golden)
-  }
+/// One of the two that are compared.
+package enum ComparisonOperand {
+  case archive(Archive), container(Container), golden(Golden)
 
   /// Runs a body with what is at a path: a file is an archive or a container packed into one file, a directory with a
   /// golden's list a golden, any other a container.
@@ -27,7 +24,7 @@ package enum Comparing {
   package static func with<T>(
     at path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
     instance: String? = nil,
-    keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, _ body: (Operand) throws -> T
+    keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, _ body: (Self) throws -> T
   ) throws -> T {
     guard let resolved = realPath(path),
       let type = try? FileManager.default.attributesOfItem(atPath: resolved)[.type] as? FileAttributeType
@@ -62,6 +59,31 @@ package enum Comparing {
     }
   }
 
+  fileprivate func side(
+    _ configuration: ContainerConfiguration, _ transaction: TransactionOptions,
+    _ extent: ContentSide.Extent
+  ) throws -> any ComparisonSide {
+    switch self {
+    case .archive(let archive): try ArchiveSide(archive, configuration: configuration)
+    case .golden(let golden): try GoldenSide(golden)
+    case .container(let container):
+      try ContentSide(live: DiscardedStage(on: container, options: transaction), extent)
+    }
+  }
+
+  fileprivate var isGolden: Bool {
+    if case .golden = self { true } else { false }
+  }
+
+  /// What is volatile in the fixture that a golden is of.
+  fileprivate var volatile: VolatileValues? {
+    get throws {
+      if case .golden(let golden) = self { try golden.volatile() } else { nil }
+    }
+  }
+}
+
+extension Comparison {
   /// Compares two; what rules keep out of either does not count, unless one is a golden, which has all of a container.
   /// Nor does what is volatile in the fixture that a golden is of.
   ///
@@ -69,21 +91,23 @@ package enum Comparing {
   /// of the files that the other side has is read. Of an archive only what differs is read.
   ///
   /// - Throws: `DrydockError`.
-  package static func run(
-    _ before: Operand, _ after: Operand, configuration: ContainerConfiguration = ContainerConfiguration(),
+  package init(
+    of before: ComparisonOperand, with after: ComparisonOperand,
+    configuration: ContainerConfiguration = ContainerConfiguration(),
     options: ComparisonOptions = ComparisonOptions(), transaction: TransactionOptions = TransactionOptions()
-  ) throws -> Comparison {
+  ) throws {
     var options = options
     options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
     // A golden has all of a container, also what no backup takes.
     let volatile = try before.volatile ?? after.volatile ?? VolatileValues()
     let extent: ContentSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
-    let (before, after) = try (
-      side(before, configuration, transaction, extent), side(after, configuration, transaction, extent)
+    var (before, after) = try (
+      before.side(configuration, transaction, extent), after.side(configuration, transaction, extent)
     )
-    guard extent == .whole else { return try Comparison(of: before, with: after, options: options) }
-    return try Comparison(
-      of: NormalizedSide(before, volatile), with: NormalizedSide(after, volatile), options: options)
+    if extent == .whole {
+      (before, after) = try (NormalizedSide(before, volatile), NormalizedSide(after, volatile))
+    }
+    try self.init(of: before, with: after, options: options)
   }
 
   /// Compares a container's vault with an archive's by the items that a restore would bring back.
@@ -99,30 +123,5 @@ package enum Comparing {
     options.transaction = transaction
     let vault = try Restore.plan(archive, container, options).vault
     return vault?.problem == nil ? vault : nil
-  }
-
-  private static func side(
-    _ operand: Operand, _ configuration: ContainerConfiguration, _ transaction: TransactionOptions,
-    _ extent: ContentSide.Extent
-  ) throws -> any ComparisonSide {
-    switch operand {
-    case .archive(let archive): try ArchiveSide(archive, configuration: configuration)
-    case .golden(let golden): try GoldenSide(golden)
-    case .container(let container):
-      try ContentSide(live: DiscardedStage(on: container, options: transaction), extent)
-    }
-  }
-}
-
-extension Comparing.Operand {
-  fileprivate var isGolden: Bool {
-    if case .golden = self { true } else { false }
-  }
-
-  /// What is volatile in the fixture that a golden is of.
-  fileprivate var volatile: VolatileValues? {
-    get throws {
-      if case .golden(let golden) = self { try golden.volatile() } else { nil }
-    }
   }
 }
