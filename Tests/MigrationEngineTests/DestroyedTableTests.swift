@@ -4,8 +4,9 @@ import Testing
 
 @Suite("What the statements of a step destroy")
 struct DestroyedTableTests {
-  private func fates(_ sql: String, _ reason: DestructiveReason) -> [String: AnnouncedLoss.Tables.Fate] {
-    DestroyedTables(SQLScript(text: sql, file: "a", firstLine: 1)).announced(by: reason).fates
+  private func outcomes(_ sql: String, _ reason: DestructiveReason) -> [String: AnnouncedLoss.Tables.Outcome]
+  {
+    DestroyedTables(SQLScript(text: sql, file: "a", firstLine: 1)).announced(by: reason).outcomes
   }
 
   static let rebuild = """
@@ -19,27 +20,29 @@ struct DestroyedTableTests {
   @Test("A plain reason is for the only table, which renames do not hide")
   func plain() {
     let reason = DestructiveReason.text("why")
-    #expect(fates(Self.rebuild, reason) == ["trip": .dropped(successors: ["trip"])])
+    #expect(outcomes(Self.rebuild, reason) == ["trip": .dropped(successors: ["trip"])])
     #expect(
-      fates(
+      outcomes(
         "ALTER TABLE a RENAME TO b; CREATE TABLE a (x); INSERT INTO a SELECT x FROM b; DROP TABLE b", reason)
         == ["a": .dropped(successors: ["a"])])
     #expect(
-      fates("CREATE TEMP TABLE t AS SELECT 1; DROP TABLE t; DELETE FROM a WHERE 0", reason) == ["a": .deleted]
+      outcomes("CREATE TEMP TABLE t AS SELECT 1; DROP TABLE t; DELETE FROM a WHERE 0", reason) == [
+        "a": .deleted
+      ]
     )
-    #expect(fates("WITH x AS (SELECT 1) DELETE FROM a WHERE id IN x", reason) == ["a": .deleted])
-    #expect(fates("ALTER TABLE a DROP COLUMN x", reason) == ["a": .columns(["x"])])
+    #expect(outcomes("WITH x AS (SELECT 1) DELETE FROM a WHERE id IN x", reason) == ["a": .deleted])
+    #expect(outcomes("ALTER TABLE a DROP COLUMN x", reason) == ["a": .columns(["x"])])
     #expect(
-      fates("ALTER TABLE a RENAME COLUMN X TO y; ALTER TABLE a RENAME TO b; ALTER TABLE b DROP y", reason)
+      outcomes("ALTER TABLE a RENAME COLUMN X TO y; ALTER TABLE a RENAME TO b; ALTER TABLE b DROP y", reason)
         == ["a": .columns(["x"])])
-    #expect(fates("ALTER TABLE a DROP COLUMN x; DELETE FROM a", reason) == ["a": .deleted])
-    #expect(fates("DROP TABLE a; DELETE FROM b", reason) == [:])
+    #expect(outcomes("ALTER TABLE a DROP COLUMN x; DELETE FROM a", reason) == ["a": .deleted])
+    #expect(outcomes("DROP TABLE a; DELETE FROM b", reason) == [:])
   }
 
   @Test("Reasons by table are for these")
   func byTable() {
     #expect(
-      fates("DROP TABLE a; DELETE FROM b", .tables(["a": "x", "c": "by a trigger"]))
+      outcomes("DROP TABLE a; DELETE FROM b", .tables(["a": "x", "c": "by a trigger"]))
         == ["a": .dropped(successors: []), "c": .deleted])
   }
 

@@ -23,16 +23,16 @@ struct RowLoss {
   /// renamed, or its database moved. One that the step rebuilds lost nothing when the new table has all its rows.
   static func between(
     _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts], _ step: StepOutline,
-    fates: (ContainerPath) -> [String: AnnouncedLoss.Tables.Fate]
+    outcomes: (ContainerPath) -> [String: AnnouncedLoss.Tables.Outcome]
   ) -> [RowLoss] {
     var fresh = freshTables(before, after)
     var growth = Growth(before, after)
     var losses: [RowLoss] = []
     for path in before.keys.sorted() {
-      let fates = fates(path)
+      let outcomes = outcomes(path)
       for (table, rows) in (before[path] ?? [:]).sorted(by: { $0.key < $1.key }) where rows > 0 {
         let now = after[path]?[table]
-        switch fates[table.lowercased()] {
+        switch outcomes[table.lowercased()] {
         case .deleted: continue
         case .dropped(let successors):
           var names = growth.names(successors, in: path)
@@ -51,12 +51,12 @@ struct RowLoss {
         case .columns, nil: break
         }
         if let now, now >= rows { continue }
-        let heir =
+        let replacement =
           now == nil
           ? fresh.firstIndex { $0.table == table && $0.path != path && $0.rows >= rows }
             ?? fresh.firstIndex { $0.path == path && $0.rows >= rows } : nil
-        if let heir {
-          fresh.remove(at: heir)
+        if let replacement {
+          fresh.remove(at: replacement)
         } else {
           losses.append(RowLoss(database: path, table: table, before: rows, after: now, step: step))
         }
@@ -155,7 +155,7 @@ enum LostRows {
     if loss.isOfMigration { return "correct the copies between them, or announce them with \(expect)" }
     switch loss.step.announcedLoss {
     case .tables(let tables):
-      if case .dropped = tables.fates[loss.table.lowercased()] {
+      if case .dropped = tables.outcomes[loss.table.lowercased()] {
         let successors = loss.successors.isEmpty ? "" : " in \(loss.successors.joined(separator: ", "))"
         return
           "the table was rebuilt without all of them\(successors): correct the copy, or announce them with \(expect)"

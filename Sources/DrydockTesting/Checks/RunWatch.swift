@@ -66,7 +66,7 @@ struct RunWatch {
         given[path, default: []].formUnion(now.names(at: path).subtracting(before.names(at: path)))
       }
     }
-    guard let fates = step.announcedLoss.followed?.fates else {
+    guard let outcomes = step.announcedLoss.followed?.outcomes else {
       for path in changed {
         removed[path, default: []].formUnion(before.names(at: path).subtracting(now.names(at: path)))
         guard before.files[path] != nil, now.files[path] == nil else { continue }
@@ -76,7 +76,7 @@ struct RunWatch {
       }
       return
     }
-    let (rows, values) = try losses(from: before, in: changed, [step]) { _ in fates }
+    let (rows, values) = try losses(from: before, in: changed, [step]) { _ in outcomes }
     losses += rows
     valueLosses += values.map { ($0, step) }
   }
@@ -84,7 +84,7 @@ struct RunWatch {
   /// What is lost between two moments, for certain.
   private func losses(
     from before: Content, in changed: [ContainerPath], _ steps: [StepOutline],
-    fates: @escaping (ContainerPath) -> [String: AnnouncedLoss.Tables.Fate]
+    outcomes: @escaping (ContainerPath) -> [String: AnnouncedLoss.Tables.Outcome]
   ) throws -> (rows: [RowLoss], values: [ValueLoss]) {
     guard let last = steps.last else { return ([], []) }
     func part(_ rows: [ContainerPath: RowCounts]) -> [ContainerPath: RowCounts] {
@@ -99,9 +99,9 @@ struct RunWatch {
     for path in changed {
       guard let file = now.files[path], let old = before.file(before: now, at: path) else { continue }
       values += try ValueComparison.losses(
-        before: old, after: file, at: path, fates: fates(path), isGained: stores.isGained)
+        before: old, after: file, at: path, outcomes: outcomes(path), isGained: stores.isGained)
     }
-    return (RowLoss.between(part(before.rows), part(now.rows), last, fates: fates), values)
+    return (RowLoss.between(part(before.rows), part(now.rows), last, outcomes: outcomes), values)
   }
 
   /// Compares what a migration's steps have done together: one may copy a part of the data, and another one remove what was
@@ -137,7 +137,7 @@ struct RunWatch {
         with: (announced[path]?.names[name.lowercased()] ?? []).union([name.lowercased()]))
     }
     var (rows, values) = try losses(from: start, in: changed, done.map(\.step)) {
-      announced[$0]?.fates ?? [:]
+      announced[$0]?.outcomes ?? [:]
     }
     // A database that is at another path has moved; of several it is not known which one went where.
     let hasMoved = now.files.keys.contains { start.files[$0] == nil }

@@ -10,7 +10,7 @@ struct ValueComparison {
   /// A connection to the database after the step; the one before it is attached as `before`.
   private let db: Database
   private let path: ContainerPath
-  private let fates: [String: AnnouncedLoss.Tables.Fate]
+  private let outcomes: [String: AnnouncedLoss.Tables.Outcome]
   private let isGained: (DatabaseValue) -> Bool
   private let old: [String: TableShape], new: [String: TableShape]
 
@@ -32,19 +32,19 @@ struct ValueComparison {
   /// - Parameters:
   ///   - before, after: files with the database before and after the step.
   ///   - path: where the database is.
-  ///   - fates: what the author says of tables, by their names in lower case.
+  ///   - outcomes: what the author says of tables, by their names in lower case.
   ///   - isGained: whether a setting, an item or a file has got a value.
   static func losses(
-    before: String, after: String, at path: ContainerPath, fates: [String: AnnouncedLoss.Tables.Fate],
+    before: String, after: String, at path: ContainerPath, outcomes: [String: AnnouncedLoss.Tables.Outcome],
     isGained: @escaping (DatabaseValue) -> Bool
   ) throws -> [ValueLoss] {
     let queue = try open(after)
     defer { try? queue.close() }
     return try queue.writeWithoutTransaction { db in
       try db.execute(sql: "ATTACH ? AS before", arguments: [before])
-      let comparison = try ValueComparison(db, path, fates, isGained)
+      let comparison = try ValueComparison(db, path, outcomes, isGained)
       return try comparison.old.values.sorted { $0.name < $1.name }.filter {
-        fates[$0.name.lowercased()] != .deleted
+        outcomes[$0.name.lowercased()] != .deleted
       }
       .flatMap { try comparison.losses(of: $0) }
     }
@@ -65,10 +65,10 @@ struct ValueComparison {
   }
 
   private init(
-    _ db: Database, _ path: ContainerPath, _ fates: [String: AnnouncedLoss.Tables.Fate],
+    _ db: Database, _ path: ContainerPath, _ outcomes: [String: AnnouncedLoss.Tables.Outcome],
     _ isGained: @escaping (DatabaseValue) -> Bool
   ) throws {
-    (self.db, self.path, self.fates, self.isGained) = (db, path, fates, isGained)
+    (self.db, self.path, self.outcomes, self.isGained) = (db, path, outcomes, isGained)
     let unchanged = try Self.unchanged(db)
     (old, new) = (
       try Self.tables("before", db, besides: unchanged), try Self.tables("main", db, besides: unchanged)
@@ -133,7 +133,7 @@ struct ValueComparison {
   private func losses(of table: TableShape) throws -> [ValueLoss] {
     guard let target = new[table.name.lowercased()] ?? successor(of: table) else {
       // Its rows were copied into tables that there were already.
-      guard case .dropped(let names) = fates[table.name.lowercased()] else { return [] }
+      guard case .dropped(let names) = outcomes[table.name.lowercased()] else { return [] }
       let successors = new.filter { names.contains($0.key) }.map(\.value)
       return try table.columns.filter { !table.isMeaningless($0) && !successors.isEmpty }.compactMap {
         column in
@@ -149,7 +149,7 @@ struct ValueComparison {
     }
     // The author gives a reason for these.
     var excused: Set<String> = []
-    if case .columns(let names) = fates[table.name.lowercased()] { excused = names }
+    if case .columns(let names) = outcomes[table.name.lowercased()] { excused = names }
     let content = shared.filter { !table.isMeaningless($0) && !excused.contains($0.lowercased()) }
     var losses: [ValueLoss] = []
     let key = key(of: table, in: target)

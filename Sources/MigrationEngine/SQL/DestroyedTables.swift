@@ -46,11 +46,11 @@ struct DestroyedTables {
       named = tables.indices.filter { !tables[$0].names.isDisjoint(with: reasons.keys) }
     }
     var result = AnnouncedLoss.Tables()
-    if case .tables(let reasons) = reason { for name in reasons.keys { result.fates[name] = .deleted } }
+    if case .tables(let reasons) = reason { for name in reasons.keys { result.outcomes[name] = .deleted } }
     for index in named {
       guard let name = tables[index].before else { continue }
       let table = tables[index]
-      result.fates[name] =
+      result.outcomes[name] =
         if table.isDropped {
           .dropped(successors: Set(copies(of: index).compactMap(\.after)))
         } else if table.losesRows || table.isDeletedFrom || table.droppedColumns.isEmpty {
@@ -197,7 +197,7 @@ extension Migration {
     for case .sql(let sql) in steps.map(\.operation.kind) where databases.contains(sql.database) {
       destroyed.add(sql.up)
       guard let reason = sql.destructive, case .tables(let tables) = sql.announcedLoss else { continue }
-      for name in tables.fates.keys { reasons[name] = reason.text }
+      for name in tables.outcomes.keys { reasons[name] = reason.text }
     }
     return destroyed.announced(by: .tables(reasons))
   }
@@ -270,7 +270,7 @@ package enum AnnouncedLoss: Sendable, Hashable {
   /// Tables by name, in lower case.
   package struct Tables: Sendable, Hashable {
     /// What happens to a table's rows.
-    package enum Fate: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
       case deleted
       /// The table is dropped, after its rows may have been copied to others.
       case dropped(successors: Set<String>)
@@ -278,7 +278,7 @@ package enum AnnouncedLoss: Sendable, Hashable {
       case columns(Set<String>)
     }
 
-    package internal(set) var fates: [String: Fate] = [:]
+    package internal(set) var outcomes: [String: Outcome] = [:]
     /// What else a table is called meanwhile, and the tables that its rows are copied to.
     package internal(set) var names: [String: Set<String>] = [:]
     /// The tables that a reason without a name could mean, where there are several.
