@@ -1,9 +1,9 @@
 import AppContainer
 import AppStores
 import ContainerTransaction
+import DrydockErrors
 import FileSystem
 import Formats
-import GRDB
 import MigrationEngine
 
 /// All checks of one fixture, in the order in which one needs the other.
@@ -116,7 +116,7 @@ struct FixtureChecks {
         FixtureResult.Finding(.migration, "migrating succeeded, and `expect` says that it fails"))
     } catch {
       checked.didRun = true
-      let message = Self.text(of: error)
+      let message = DrydockError.text(of: error)
       for words in fixture.expectation?.error ?? [] where !message.contains(words) {
         var finding = FixtureResult.Finding(.expectation, "the error does not say what `expect` says")
         (finding.expected, finding.found) = (words, message)
@@ -238,7 +238,7 @@ struct FixtureChecks {
   static func finding(
     _ error: any Error, _ check: FixtureResult.Finding.Check, _ work: FixtureWork
   ) -> FixtureResult.Finding {
-    var finding = FixtureResult.Finding(check, text(of: error))
+    var finding = FixtureResult.Finding(check, DrydockError.text(of: error))
     if let place = MigrationPlace(in: finding.message, work.catalog) {
       finding.migration = place.migration
       (finding.file, finding.line) = (place.file, place.line)
@@ -247,11 +247,6 @@ struct FixtureChecks {
       finding.file = work.fixture.directory + "/fixture.yaml"
     }
     return finding
-  }
-
-  /// The one line that an error says; never a statement's arguments.
-  static func text(of error: any Error) -> String {
-    (error as? DatabaseError)?.plainMessage ?? String(describing: error)
   }
 }
 

@@ -313,13 +313,7 @@ struct StoreComparison {
 extension StoreComparison {
   /// The same for a value of a database, which must be there as it is.
   func isGained(_ value: DatabaseValue) -> Bool {
-    switch value.storage {
-    case .string(let text): isThere(.string(text))
-    case .blob(let data): isThere(.data([UInt8](data)))
-    case .int64(let number): isThere(.integer(number))
-    case .double(let number): isThere(.real(number))
-    case .null: true
-    }
+    PropertyListValue(value).map(isThere) ?? true
   }
 }
 

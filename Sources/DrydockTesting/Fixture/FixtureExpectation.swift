@@ -14,7 +14,7 @@ package struct FixtureExpectation: Sendable {
   package let position: YAMLPosition
   private var assertions: [Assertion] = []
   /// What assertions that compare with the container before migrating saw there.
-  private var before: [Int: Assertion.Before] = [:]
+  private var before: [Int: Observation] = [:]
 
   /// Whether it names something that must be there, so that an empty container is not as expected.
   package var demandsSomething: Bool { assertions.contains(where: \.demandsSomething) }

@@ -23,7 +23,7 @@ extension FixtureSuite {
       if checked.result.state == .failed, let keep = options.keep { checked.keep(work, in: keep) }
       try work.removeContainers()
     } catch {
-      checked.result.findings.append(FixtureResult.Finding(.build, FixtureChecks.text(of: error)))
+      checked.result.findings.append(FixtureResult.Finding(.build, DrydockError.text(of: error)))
       checked.result.state = .failed
     }
     checked.result.seconds = (ContinuousClock.now - start) / .seconds(1)
@@ -101,7 +101,7 @@ struct CheckedFixture: Sendable {
       if base > fixture.version { try work.runner.migrate(container, to: base) }
       (result.base, result.difference) = (base, try work.runner.difference(of: container, to: latest))
     } catch {
-      result.notes.append("what the migrations change could not be shown: \(FixtureChecks.text(of: error))")
+      result.notes.append("what the migrations change could not be shown: \(DrydockError.text(of: error))")
     }
   }
 
@@ -123,7 +123,7 @@ struct CheckedFixture: Sendable {
       _ = try? work.runner.migrate(container)
       result.kept = path
     } catch {
-      result.notes.append("the container could not be kept: \(FixtureChecks.text(of: error))")
+      result.notes.append("the container could not be kept: \(DrydockError.text(of: error))")
     }
   }
 }

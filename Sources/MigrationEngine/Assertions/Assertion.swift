@@ -69,16 +69,11 @@ package struct Assertion: Sendable {
 }
 
 extension Assertion {
-  /// What an assertion of a fixture saw before the migration.
-  package struct Before: Sendable {
-    let observation: Observation
-  }
-
   /// What it compares with, in a container that is not migrated yet.
   ///
   /// - Returns: nil when it does not compare with that, or cannot; then with the reason.
   package func stateBefore(_ stage: StagedContainer) throws -> (
-    before: Before?, failures: [AssertionFailure]
+    before: Observation?, failures: [AssertionFailure]
   ) {
     guard before != nil else { return (nil, []) }
     do {
@@ -86,7 +81,7 @@ extension Assertion {
       if case .noDatabase(_, let place) = observation {
         return (nil, [AssertionFailure(place, "the database is absent before migrating")])
       }
-      return (Before(observation: observation), [])
+      return (observation, [])
     } catch let failure as AssertionFailure {
       return (nil, [failure])
     }
@@ -95,11 +90,11 @@ extension Assertion {
   /// What is not as asserted in a container.
   ///
   /// - Throws: what cannot be looked at at all, such as a suite that `drydock.yaml` does not have.
-  package func failures(in stage: StagedContainer, before: Before?) throws -> [AssertionFailure] {
+  package func failures(in stage: StagedContainer, before: Observation?) throws -> [AssertionFailure] {
     do {
       let now = try body.observe(stage, isBefore: false)
       if case .noDatabase(_, let place) = now { return [AssertionFailure(place, "the database is absent")] }
-      guard case .failed(let failures) = body.judge(now, before: before?.observation, stage.redactor)
+      guard case .failed(let failures) = body.judge(now, before: before, stage.redactor)
       else { return [] }
       return failures
     } catch let failure as AssertionFailure {
@@ -135,7 +130,8 @@ package struct AssertionFailure: Error, Sendable, Equatable {
   }
 }
 
-enum Observation: Equatable, Sendable {
+/// What an assertion saw in a container.
+package enum Observation: Equatable, Sendable {
   /// The database is not in the container; its name, and where it would be.
   case noDatabase(String, place: String = "")
   /// A query's rows, the names of their columns, and where the database is.
@@ -160,7 +156,7 @@ enum Observation: Equatable, Sendable {
     }
   }
 
-  struct Marks: Equatable, Sendable {
+  package struct Marks: Equatable, Sendable {
     var isExcluded: Bool
     var protection: ProtectionClass?
   }

@@ -66,7 +66,7 @@ struct SQLAssertion: AssertionBody {
         let statement = try db.makeStatement(sql: isBefore ? queryBefore ?? query : query)
         let rows = try Row.fetchAll(statement)
         return .rows(
-          rows.map { row in row.databaseValues.map(Self.value) }, columns: statement.columnNames,
+          rows.map { row in row.databaseValues.map(PropertyListValue.init) }, columns: statement.columnNames,
           place: place.description)
       }
     } catch let error as DatabaseError {
@@ -89,16 +89,6 @@ struct SQLAssertion: AssertionBody {
       return try stage.namedDatabase(database, at: position)
     }
     return try stage.status(of: path)?.type == .file ? path : nil
-  }
-
-  private static func value(_ value: DatabaseValue) -> PropertyListValue? {
-    switch value.storage {
-    case .null: nil
-    case .int64(let number): .integer(number)
-    case .double(let number): .real(number)
-    case .string(let text): .string(text)
-    case .blob(let data): .data([UInt8](data))
-    }
   }
 
   /// The query in one line that is not too long.
@@ -241,6 +231,17 @@ private struct RowText {
 }
 
 extension PropertyListValue {
+  /// The value of a column; nil for null.
+  package init?(_ value: DatabaseValue) {
+    switch value.storage {
+    case .null: return nil
+    case .int64(let number): self = .integer(number)
+    case .double(let number): self = .real(number)
+    case .string(let text): self = .string(text)
+    case .blob(let data): self = .data([UInt8](data))
+    }
+  }
+
   fileprivate var isNumber: Bool {
     switch self {
     case .integer, .real: true

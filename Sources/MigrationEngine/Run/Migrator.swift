@@ -250,7 +250,7 @@ extension DrydockError {
   }
 
   /// The one line of an error's message; never a statement's arguments.
-  static func text(of error: any Error) -> String {
+  package static func text(of error: any Error) -> String {
     (error as? DatabaseError)?.plainMessage ?? String(describing: error)
   }
 }
