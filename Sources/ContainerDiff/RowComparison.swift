@@ -250,7 +250,7 @@ private struct ComparedValue {
 }
 
 /// What identifies a row of a table.
-struct TableKey {
+package struct TableKey {
   /// The key that identifies a row on both sides.
   struct Shared {
     /// The columns.
@@ -262,16 +262,18 @@ struct TableKey {
   }
 
   /// The columns that are not computed, in the table's order.
-  let columns: [String]
-  /// The declared key; empty when there is none, or when it may be null in rows.
-  private let declared: [String]
+  package let columns: [String]
+  /// The columns of the primary key.
+  package let primaryKey: [String]
+  /// The declared key; empty when there is none, or when it is null in some row.
+  package let declared: [String]
   /// How the declared key is indexed: each column's type and collation. Nil when it is the rowid.
   private let index: [String]?
-  /// A name of the rowid that no column has.
-  private let rowid: String?
+  /// A name of the rowid that no column has; nil for a table without rowids.
+  package let rowid: String?
   private let isVirtual: Bool
 
-  init(_ table: String, _ schema: String, _ db: Database) throws {
+  package init(_ table: String, _ schema: String, _ db: Database) throws {
     let rows = try Row.fetchAll(
       db, sql: "SELECT name, pk, type FROM pragma_table_info(?, ?)", arguments: [table, schema])
     let names: [String] = rows.map { $0["name"] }
@@ -282,7 +284,7 @@ struct TableKey {
     let kind = try Row.fetchOne(
       db, sql: "SELECT type, wr FROM pragma_table_list(?) WHERE schema = ?", arguments: [table, schema])
     let hasRowid = (kind?["wr"] as Int?) != 1
-    columns = names
+    (columns, primaryKey) = (names, key)
     isVirtual = kind?["type"] == "virtual"
     let taken = Set(names.map { $0.lowercased() })
     rowid = hasRowid ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0) } : nil

@@ -82,32 +82,16 @@ struct SQLTable {
   let identity: [String]
 
   init(_ table: String, in db: Database) throws {
-    name = table
-    let info = try Row.fetchAll(
-      db, sql: "SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", arguments: [table])
-    let own: [String] = info.map { $0["name"] }
-    key = info.filter { ($0["pk"] as Int) > 0 }.sorted { ($0["pk"] as Int) < ($1["pk"] as Int) }
-      .map { $0["name"] }
-    let keepsRowid =
-      try Bool.fetchOne(
-        db, sql: "SELECT wr = 0 FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [table]
-      )
-      ?? true
-    // As in a comparison: the key, unless there is none or it is null in some row.
-    let isNull = key.map { "\(quotedIdentifier($0)) IS NULL" }.joined(separator: " OR ")
-    let hasNull =
-      try keepsRowid && !key.isEmpty
-      && Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(quotedIdentifier(table)) WHERE \(isNull))")
-        == true
-    let taken = Set(own.map { $0.lowercased() })
-    let rowid =
-      keepsRowid && table != "sqlite_sequence"
-      ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0) } : nil
+    let info = try TableKey(table, "main", db)
+    (name, key) = (table, info.primaryKey)
+    let rowid = table == "sqlite_sequence" ? nil : info.rowid
     identity = rowid.map { [$0] } ?? key.map(quotedIdentifier)
-    let written = key.isEmpty || hasNull ? rowid : nil
+    // As in a comparison: the key, unless there is none or it is null in some row.
+    let written = info.declared.isEmpty ? rowid : nil
     hasRowid = written != nil
-    columns = (written.map { [$0] } ?? []) + own
-    order = written != nil || key.isEmpty ? Array(columns.indices) : key.compactMap(own.firstIndex)
+    columns = (written.map { [$0] } ?? []) + info.columns
+    order =
+      written != nil || key.isEmpty ? Array(columns.indices) : key.compactMap(info.columns.firstIndex)
   }
 
   /// The same table without its rowids, where they differ in each run.
