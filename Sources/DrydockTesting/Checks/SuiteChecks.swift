@@ -103,7 +103,7 @@ extension FixtureSuite {
     let span = catalog.migrations.filter { $0.number > older.fixture.version && $0.number <= version }
     let optional = PatternList(older.fixture.optionalSettings + newer.fixture.optionalSettings)
     let redactor = Redactor()
-    return EntryComparison(own, migrated).differences.compactMap { difference in
+    return EntryDifference.between(own, migrated).compactMap { difference in
       guard let entry = difference.entry, let (expected, found) = Self.values(difference, optional, redactor)
       else {
         return nil

@@ -51,7 +51,7 @@ extension GoldenText {
     where counts: (EntryDifference) -> Bool = { _ in true }
   ) throws -> [FixtureResult.Finding] {
     var report = GoldenReport(try GoldenPlaces(expected, directory), redactor, rowLimit)
-    for difference in EntryComparison(expected.entries, entries).differences where counts(difference) {
+    for difference in EntryDifference.between(expected.entries, entries) where counts(difference) {
       report.add(difference)
     }
     return report.end()
@@ -67,37 +67,43 @@ struct EntryDifference {
   var entry: GoldenEntry? { old ?? new }
 }
 
-/// Compares the entries of two goldens by their identities.
-struct EntryComparison {
-  private(set) var differences: [EntryDifference] = []
-  private let old, new: [[ExactText]: GoldenEntry]
-
-  init(_ old: [GoldenEntry], _ new: [GoldenEntry]) {
+extension EntryDifference {
+  /// Compares the entries of two goldens by their identities.
+  static func between(_ old: [GoldenEntry], _ new: [GoldenEntry]) -> [EntryDifference] {
     let oldByID = Dictionary(old.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
     let newByID = Dictionary(new.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-    (self.old, self.new) = (oldByID, newByID)
+    func areOnBoth(_ id: [ExactText]) -> Bool { oldByID[id] != nil && newByID[id] != nil }
     // What one side could not list is not compared.
     let omitted = Set((old + new).filter { $0.noun == GoldenLine.excluded }.map(\.id))
-    let compared = { (entry: GoldenEntry) in
+    func isCompared(_ entry: GoldenEntry) -> Bool {
       guard entry.noun != nil, entry.noun != GoldenLine.excluded,
-        omitted.isEmpty || !Self.paths(of: entry).contains(where: omitted.contains)
+        omitted.isEmpty || !paths(of: entry).contains(where: omitted.contains)
       else { return false }
-      return entry.group.map { oldByID[$0] != nil && newByID[$0] != nil } ?? true
+      return entry.group.map(areOnBoth) ?? true
     }
-    for entry in old where compared(entry) {
-      if let other = self.new[entry.id] {
-        compare(entry, other)
-      } else {
+    var differences: [EntryDifference] = []
+    for entry in old where isCompared(entry) {
+      guard let other = newByID[entry.id] else {
         differences.append(EntryDifference(old: entry))
+        continue
+      }
+      for field in entry.fields {
+        guard let now = other[field.name], now.text != field.text else { continue }
+        if field.name == GoldenLine.contentField, areOnBoth(entry.id + [ExactText(GoldenEntry.document)]) {
+          continue
+        }
+        differences.append(EntryDifference(old: entry, new: other, fields: (field, now)))
+        // What is another kind of thing has nothing to compare.
+        if field.name == GoldenLine.typeField { break }
       }
     }
-    for entry in new where compared(entry) && self.old[entry.id] == nil {
+    for entry in new where isCompared(entry) && oldByID[entry.id] == nil {
       differences.append(EntryDifference(new: entry))
     }
     // Where columns differ, the table's definition is not reported besides.
     let altered = Set(differences.filter { $0.entry?.noun == "column" }.compactMap(\.entry?.group))
-    differences.removeAll {
-      $0.fields != nil && $0.old?.noun == "table" && altered.contains($0.old?.id ?? [])
+    return differences.filter {
+      $0.fields == nil || $0.old?.noun != "table" || !altered.contains($0.old?.id ?? [])
     }
   }
 
@@ -105,17 +111,6 @@ struct EntryComparison {
   private static func paths(of entry: GoldenEntry) -> [[ExactText]] {
     guard let path = try? ContainerPath(entry.id[0].text) else { return [[entry.id[0]]] }
     return ([path] + path.ancestors).map { [ExactText($0.description)] }
-  }
-
-  private mutating func compare(_ entry: GoldenEntry, _ other: GoldenEntry) {
-    for field in entry.fields {
-      guard let now = other[field.name], now.text != field.text else { continue }
-      let document = entry.id + [ExactText(GoldenEntry.document)]
-      if field.name == GoldenLine.contentField, old[document] != nil, new[document] != nil { continue }
-      differences.append(EntryDifference(old: entry, new: other, fields: (field, now)))
-      // What is another kind of thing has nothing to compare.
-      if field.name == GoldenLine.typeField { return }
-    }
   }
 }
 
