@@ -54,13 +54,11 @@ struct FixtureChecks {
   }
 
   private mutating func check(_ container: Container) throws {
-    checked.result.findings += FixtureClaims.findings(fixture, work.catalog)
-    if fixture.isReinstalled {
-      checked.result.findings += try FixtureClaims.reinstalled(fixture, container, runner)
-    }
+    checked.result.findings += work.descriptionFindings
+    checked.result.findings += try work.reinstallFindings(container)
     let before = try work.state(of: container)
     guard fixture.expectsSuccess else { return try checkRefusal(container, before) }
-    checked.result.notes += FixtureClaims.notes(fixture, work.catalog)
+    checked.result.notes += work.descriptionNotes
     checked.result.findings += try work.takeExpectation(before: container)
     let downCheck = DownCheck(work)
     if freshVersions.contains(fixture.version) { checked.shapes[fixture.version] = try shape(of: container) }
@@ -90,8 +88,8 @@ struct FixtureChecks {
         !known.contains { $0.place == finding.place && $0.found == finding.found }
       }
     }
-    checked.result.findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
-    checked.result.findings += LostRows.findings(watch.valueLosses, work.catalog, runner.redactor)
+    checked.result.findings += work.findings(of: watch.finalLosses, in: container)
+    checked.result.findings += work.findings(of: watch.valueLosses)
     attempt(.again) { try $0.checkAgain(container) }
     if outcome.transaction == nil { return }
     let count = checked.result.findings.count
@@ -254,10 +252,9 @@ extension FixtureResult.Finding.Cause {
   init(_ position: YAMLPosition) { self.init(file: position.file, line: position.line) }
 }
 
-/// Whether a fixture's description is complete and true.
-enum FixtureClaims {
-  /// Which expectations or goldens are missing or superfluous.
-  static func findings(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {
+extension FixtureWork {
+  /// Which expectations or goldens of the fixture are missing or superfluous.
+  fileprivate var descriptionFindings: [FixtureResult.Finding] {
     var findings: [FixtureResult.Finding] = []
     let file = fixture.directory + "/fixture.yaml"
     func add(_ message: String, _ file: String) {
@@ -282,7 +279,7 @@ enum FixtureClaims {
   }
 
   /// Advice for a fixture without goldens, of which only what `expect` names is compared.
-  static func notes(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [String] {
+  fileprivate var descriptionNotes: [String] {
     guard fixture.goldens.isEmpty, fixture.expectation != nil else { return [] }
     return [
       "only what `expect` names is compared: record a golden of version \(catalog.latest)"
@@ -290,9 +287,8 @@ enum FixtureClaims {
   }
 
   /// A reinstalled app finds what outlives it on the device, and that is the vault alone.
-  static func reinstalled(
-    _ fixture: Fixture, _ container: Container, _ runner: FixtureRunner
-  ) throws -> [FixtureResult.Finding] {
+  fileprivate func reinstallFindings(_ container: Container) throws -> [FixtureResult.Finding] {
+    guard fixture.isReinstalled else { return [] }
     let stage = try runner.stage(on: container)
     let source = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool).source
     let vault = try stage.vaultEncryption()

@@ -103,11 +103,9 @@ struct RowLoss {
   }
 }
 
-/// No table loses rows unannounced: a step names the table in `destructive:`, or `expect` counts the rows.
-enum LostRows {
-  static func findings(
-    _ losses: [RowLoss], in container: Container, _ fixture: Fixture, _ catalog: MigrationCatalog
-  ) -> [FixtureResult.Finding] {
+extension FixtureWork {
+  /// No table loses rows unannounced: a step names the table in `destructive:`, or `expect` counts the rows.
+  func findings(of losses: [RowLoss], in container: Container) -> [FixtureResult.Finding] {
     let expected = fixture.expectation?.losses ?? []
     let unexpected = losses.filter { loss in
       if catalog.migration(loss.step.migration)?.losses[loss.table.lowercased()] != nil { return false }
@@ -115,7 +113,7 @@ enum LostRows {
     }.map { loss in
       var finding = FixtureResult.Finding(
         .lostRows,
-        "rows are lost after \(loss.step.place(loss.isOfMigration)): \(advice(loss))",
+        "rows are lost after \(loss.step.place(loss.isOfMigration)): \(loss.advice)",
         place: "\(loss.database): \(loss.table)")
       finding.expected = "\(loss.before) rows"
       finding.found = loss.after.map { "\($0) rows" } ?? "no such table"
@@ -130,13 +128,11 @@ enum LostRows {
   }
 
   /// No step loses values unannounced: the migration names the column, setting, item or file in `loses`.
-  static func findings(
-    _ losses: [(loss: ValueLoss, step: StepOutline)], _ catalog: MigrationCatalog, _ redactor: Redactor
-  ) -> [FixtureResult.Finding] {
+  func findings(of losses: [(loss: ValueLoss, step: StepOutline)]) -> [FixtureResult.Finding] {
     losses.compactMap { loss, step in
       let migration = catalog.migration(step.migration)
       if loss.names.contains(where: { migration?.losses[$0.lowercased()] != nil }) { return nil }
-      let name = loss.table.isEmpty ? redactor.shown(name: loss.name) : loss.name
+      let name = loss.table.isEmpty ? runner.redactor.shown(name: loss.name) : loss.name
       let place = loss.name.isEmpty ? loss.path.description : name
       let isPlain = place.allSatisfy { $0.isLetter || $0.isNumber || "._-/".contains($0) }
       var finding = FixtureResult.Finding(
@@ -149,18 +145,21 @@ enum LostRows {
       return finding
     }
   }
+}
 
-  private static func advice(_ loss: RowLoss) -> String {
+extension RowLoss {
+  /// How the loss is fixed, or announced.
+  fileprivate var advice: String {
     let expect = "`lost-rows` in the fixture's `expect`"
-    if loss.isOfMigration { return "correct the copies between them, or announce them with \(expect)" }
-    switch loss.step.announcedLoss {
+    if isOfMigration { return "correct the copies between them, or announce them with \(expect)" }
+    switch step.announcedLoss {
     case .tables(let tables):
-      if case .dropped = tables.outcomes[loss.table.lowercased()] {
-        let successors = loss.successors.isEmpty ? "" : " in \(loss.successors.joined(separator: ", "))"
+      if case .dropped = tables.outcomes[table.lowercased()] {
+        let successors = successors.isEmpty ? "" : " in \(successors.joined(separator: ", "))"
         return
           "the table was rebuilt without all of them\(successors): correct the copy, or announce them with \(expect)"
       }
-      let names = tables.unclear.isEmpty ? [loss.table] : tables.unclear
+      let names = tables.unclear.isEmpty ? [table] : tables.unclear
       let reasons = names.map { "\($0): \"why\"" }.joined(separator: ", ")
       return "its `destructive` does not name the table: say `destructive: {\(reasons)}`, or \(expect)"
     default: return "say `destructive: \"why\"` there, or \(expect)"
