@@ -38,10 +38,7 @@ struct ValueComparison {
     before: String, after: String, at path: ContainerPath, outcomes: [String: AnnouncedLoss.Tables.Outcome],
     isGained: @escaping (DatabaseValue) -> Bool
   ) throws -> [ValueLoss] {
-    let queue = try open(after)
-    defer { try? queue.close() }
-    return try queue.writeWithoutTransaction { db in
-      try db.execute(sql: "ATTACH ? AS before", arguments: [before])
+    try with(before, after) { db in
       let comparison = try ValueComparison(db, path, outcomes, isGained)
       return try comparison.old.values.sorted { $0.name < $1.name }.filter {
         outcomes[$0.name.lowercased()] != .deleted
@@ -52,10 +49,7 @@ struct ValueComparison {
 
   /// Whether all values of a column are in another one of the table that did not have them before.
   static func isKept(_ table: String, _ column: String, before: String, after: String) throws -> Bool {
-    let queue = try open(after)
-    defer { try? queue.close() }
-    return try queue.writeWithoutTransaction { db in
-      try db.execute(sql: "ATTACH ? AS before", arguments: [before])
+    try with(before, after) { db in
       let comparison = try ValueComparison(db, .root, [:]) { _ in false }
       guard let shape = comparison.old[table.lowercased()], shape.columns.contains(column),
         let target = comparison.new[table.lowercased()]
@@ -210,14 +204,13 @@ struct ValueComparison {
   }
 
   private func count(_ schema: String, _ table: TableShape) throws -> Int {
-    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(schema).\(quotedIdentifier(table.name))") ?? 0
+    try number("SELECT count(*) FROM \(schema).\(quotedIdentifier(table.name))")
   }
 
   private func values(of column: String, _ table: TableShape) throws -> Int {
     let name = quotedIdentifier(column)
-    return try Int.fetchOne(
-      db, sql: "SELECT count(\(name)) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(name)) > 0")
-      ?? 0
+    return try number(
+      "SELECT count(\(name)) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(name)) > 0")
   }
 
   // MARK: Rows
@@ -240,7 +233,7 @@ struct ValueComparison {
       SELECT count(*) FROM before.\(quotedIdentifier(table.name)) AS o
       WHERE NOT EXISTS (SELECT 1 FROM main.\(quotedIdentifier(target.name)) AS n WHERE \(equal(key, "o", "n")))
       """
-    return try Int.fetchOne(db, sql: sql) ?? 0
+    return try number(sql)
   }
 
   /// How many rows have a content that fewer rows have afterwards; with a key, only of rows whose key is gone.
@@ -262,7 +255,7 @@ struct ValueComparison {
       WITH o AS (\(grouped("before", table, ("main", target)))), n AS (\(grouped("main", target, ("before", table))))
       SELECT coalesce(sum(max(0, o.number - coalesce((SELECT n.number FROM n WHERE \(match)), 0))), 0) FROM o
       """
-    return try Int.fetchOne(db, sql: sql) ?? 0
+    return try number(sql)
   }
 
   /// Whether all rows are there and only their keys have changed, each to another one.
@@ -276,7 +269,7 @@ struct ValueComparison {
       func distinct(_ schema: String, _ shape: TableShape) throws -> Int {
         let sql =
           "SELECT count(DISTINCT \(quotedIdentifier(column))) FROM \(schema).\(quotedIdentifier(shape.name))"
-        return try Int.fetchOne(db, sql: sql) ?? 0
+        return try number(sql)
       }
       return try distinct("main", target) >= distinct("before", table)
     }
@@ -292,9 +285,9 @@ struct ValueComparison {
     let filled = values.map { "(o.\(quotedIdentifier($0)) IS NOT NULL)" }.joined(separator: " + ")
     let from = joined(table, target, key)
     let kept = "SELECT EXISTS (SELECT 1 \(from) WHERE \(same.joined(separator: " AND ")))"
-    guard try Bool.fetchOne(db, sql: kept) == true else { return 0 }
+    guard try holds(kept) else { return 0 }
     let sql = "SELECT count(*) \(from) WHERE NOT (\(same.joined(separator: " OR "))) AND \(filled) > 1"
-    return try Int.fetchOne(db, sql: sql) ?? 0
+    return try number(sql)
   }
 
   // MARK: Values
@@ -311,7 +304,7 @@ struct ValueComparison {
     for name in added {
       let sql =
         "SELECT count(*) \(joined(table, target, key)) WHERE o.\(quotedIdentifier(column)) = n.\(quotedIdentifier(name))"
-      let count = try Int.fetchOne(db, sql: sql) ?? 0
+      let count = try number(sql)
       if count > best?.count ?? 0 { best = (name, count) }
     }
     return best?.name
@@ -321,20 +314,17 @@ struct ValueComparison {
   private func has(
     _ schema: String, _ other: TableShape, _ name: String, valuesOf column: String, _ table: TableShape
   ) throws -> Bool {
-    let own = quotedIdentifier(column)
-    let sql = """
-      SELECT NOT EXISTS (
-        SELECT \(own) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
-        EXCEPT SELECT \(quotedIdentifier(name)) FROM \(schema).\(quotedIdentifier(other.name)))
-      """
-    if try Bool.fetchOne(db, sql: sql) == true { return true }
+    func has(_ form: (String) -> String) throws -> Bool {
+      let own = quotedIdentifier(column)
+      return try holds(
+        """
+        SELECT NOT EXISTS (
+          SELECT \(form(own)) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
+          EXCEPT SELECT \(form(quotedIdentifier(name))) FROM \(schema).\(quotedIdentifier(other.name)))
+        """)
+    }
     // A number may be text there.
-    let asText = """
-      SELECT NOT EXISTS (
-        SELECT CAST(\(own) AS TEXT) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
-        EXCEPT SELECT CAST(\(quotedIdentifier(name)) AS TEXT) FROM \(schema).\(quotedIdentifier(other.name)))
-      """
-    return try Bool.fetchOne(db, sql: asText) == true
+    return try has { $0 } || has { "CAST(\($0) AS TEXT)" }
   }
 
   /// Whether all values of a column are now in one column that did not have them before, or in settings, items or files.
@@ -365,7 +355,7 @@ struct ValueComparison {
     let (o, n) = ("o.\(quotedIdentifier(column))", "n.\(quotedIdentifier(name))")
     let from = joined(table, target, key)
     func count(_ condition: String) throws -> Int {
-      try Int.fetchOne(db, sql: "SELECT count(*) \(from) WHERE \(condition)") ?? 0
+      try number("SELECT count(*) \(from) WHERE \(condition)")
     }
     // Values that were moved are not lost where they were.
     if try isElsewhere(column, of: table) { return [] }
@@ -438,8 +428,8 @@ struct ValueComparison {
         GROUP BY \(n) COLLATE BINARY, typeof(\(n))
         HAVING count(DISTINCT lower(trim(\(o), \(space))) COLLATE BINARY) > 1)
       """
-    let number = try Int.fetchOne(db, sql: merged) ?? 0
-    if number > 0 { losses.append(loss(of: table, column, .merged, number)) }
+    let mixed = try number(merged)
+    if mixed > 0 { losses.append(loss(of: table, column, .merged, mixed)) }
     return losses
   }
 
@@ -465,17 +455,26 @@ struct ValueComparison {
       """
   }
 
-  private static func open(_ file: String) throws -> DatabaseQueue {
+  private func number(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
+  private func holds(_ sql: String) throws -> Bool { try Bool.fetchOne(db, sql: sql) == true }
+
+  /// Runs a body with the database after the step, with the one before it attached as `before`.
+  private static func with<T>(
+    _ before: String?, _ after: String, _ body: (Database) throws -> T
+  ) throws -> T {
     var configuration = GRDB.Configuration()
     configuration.prepareDatabase { $0.substituteUnknownCollations() }
-    return try DatabaseQueue(path: file, configuration: configuration)
+    let queue = try DatabaseQueue(path: after, configuration: configuration)
+    defer { try? queue.close() }
+    return try queue.writeWithoutTransaction { db in
+      if let before { try db.execute(sql: "ATTACH ? AS before", arguments: [before]) }
+      return try body(db)
+    }
   }
 
   /// Whether a database has a value in one of its columns.
   static func isFound(_ value: DatabaseValue, in file: String) throws -> Bool {
-    let queue = try open(file)
-    defer { try? queue.close() }
-    return try queue.writeWithoutTransaction { db in
+    try with(nil, file) { db in
       try tables("main", db).values.contains { table in
         try table.columns.contains { column in
           let name = quotedIdentifier(column)
