@@ -111,9 +111,7 @@ struct DownCheck {
   /// Goldens of the states that there were at versions, from one container that is migrated on and on.
   private func goldens(of versions: [Int]) throws -> [Int: String] {
     var goldens = [work.fixture.version: start]
-    let container = try work.container("way-up")
-    for version in versions where version != work.fixture.version {
-      try work.runner.migrate(container, to: version)
+    try work.migrating("way-up", to: versions.filter { $0 != work.fixture.version }) { version, container in
       let golden = work.path("golden-up-\(version)")
       try work.text(of: container).write(to: golden)
       goldens[version] = golden

@@ -77,10 +77,9 @@ struct FirstMigration {
       .filter { found[$0]?[source] == nil }
     guard let last = versions.last else { return }
     runs += 1
-    let container = try work.container("replay-\(runs)")
-    for version in [work.fixture.version] + work.migrations(above: work.fixture.version, upTo: last) {
-      if version > work.fixture.version { try work.runner.migrate(container, to: version) }
-      guard versions.contains(version) else { continue }
+    let all = [work.fixture.version] + work.migrations(above: work.fixture.version, upTo: last)
+    try work.migrating("replay-\(runs)", to: all) { version, container in
+      guard versions.contains(version) else { return }
       found[version, default: [:]][source] = try findings(container, source)
     }
   }

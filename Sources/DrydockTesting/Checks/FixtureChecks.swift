@@ -163,9 +163,7 @@ struct FixtureChecks {
     let stops = Set(fixture.goldens.keys.filter { $0 >= fixture.version && $0 < self.latest })
       .union(fixture.isFresh ? freshVersions.filter { $0 > fixture.version && $0 < self.latest } : [])
     if !stops.isEmpty {
-      let container = try work.container("stops")
-      for version in stops.sorted() where work.catalog.hasVersion(version) {
-        if version > fixture.version { try runner.migrate(container, to: version) }
+      try work.migrating("stops", to: stops.filter(work.catalog.hasVersion)) { version, container in
         if let golden = fixture.goldens[version] {
           results.append((version, try work.findings(container, against: golden)))
         }
@@ -185,10 +183,10 @@ struct FixtureChecks {
     var unknown = fixture.volatileNames
     if !unknown.isEmpty { try unknown.subtract(work.text(of: latest).volatileNames) }
     if !unknown.isEmpty {
-      let container = try work.container("volatile")
-      for version in Set(fixture.goldens.keys).union([fixture.version]).sorted()
-      where version >= fixture.version && version < self.latest && work.catalog.hasVersion(version) {
-        if version > fixture.version { try runner.migrate(container, to: version) }
+      let versions = Set(fixture.goldens.keys).union([fixture.version]).filter {
+        $0 >= fixture.version && $0 < self.latest && work.catalog.hasVersion($0)
+      }
+      try work.migrating("volatile", to: versions) { _, container in
         try unknown.subtract(work.text(of: container).volatileNames)
       }
     }

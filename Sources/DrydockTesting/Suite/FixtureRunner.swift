@@ -171,6 +171,17 @@ struct FixtureWork {
     try runner.build(fixture, in: path("container-" + name))
   }
 
+  /// Makes a new container, migrates it from version to version, and calls a body at each; the first may be the fixture's own.
+  func migrating(
+    _ name: String, to versions: some Sequence<Int>, _ body: (Int, Container) throws -> Void
+  ) throws {
+    let container = try container(name)
+    for version in versions.sorted() {
+      if version > fixture.version { try runner.migrate(container, to: version) }
+      try body(version, container)
+    }
+  }
+
   /// Removes the containers; the goldens of this run stay.
   func removeContainers() throws {
     for name in try scratch.names() where name.starts(with: "container-".utf8) {
