@@ -162,7 +162,7 @@ struct RestoreCommand: Subcommand {
     let report = result.restore
     return [
       "signer": signer,
-      "restored": report.restored, "removed": report.removed, "spared": report.preserved,
+      "restored": report.restored, "removed": report.removed, "preserved": report.preserved,
       "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
       "kept_values": report.keptValues, "device_settings": report.deviceSettings,
       "missing_groups": report.missingGroups, "unreadable_archives": report.unreadable,
