@@ -26,8 +26,8 @@ package struct Golden: Sendable {
 
   package let directory: String
   let lines: [GoldenLine]
-  /// Its settings, by file and key.
-  let settings: [ContainerPath: GoldenSettings]
+  /// Its settings, by file and key, each with the line of the file's name.
+  let settings: [ContainerPath: (values: PropertyListDictionary, line: Int)]
   /// The items of its vault; nil when it has no `vault.yaml`.
   let items: [FixtureVaultItem]?
 
@@ -124,13 +124,16 @@ package struct Golden: Sendable {
     }
   }
 
-  private static func settings(_ node: YAMLNode?) throws -> [ContainerPath: GoldenSettings] {
-    var settings: [ContainerPath: GoldenSettings] = [:]
+  private static func settings(
+    _ node: YAMLNode?
+  ) throws -> [ContainerPath: (values: PropertyListDictionary, line: Int)] {
+    var settings: [ContainerPath: (values: PropertyListDictionary, line: Int)] = [:]
     for pair in try node?.pairs("defaults.yaml").pairs ?? [] {
       guard let path = GoldenLine.path(pair.key.source) else {
         throw pair.keyPosition.error("not a path in a container")
       }
-      settings[path] = try GoldenSettings(pair)
+      let values = pair.value.isNull ? [:] : try pair.value.pairs("a settings file").propertyListValues()
+      settings[path] = (values, pair.keyPosition.line)
     }
     return settings
   }
@@ -165,16 +168,5 @@ package struct Golden: Sendable {
         .badFixture, "nothing in files.txt refers to this file; remove it, or record the golden anew",
         path: root.full(name))
     }
-  }
-}
-
-/// The settings of one file, and the line of its name.
-struct GoldenSettings: Sendable {
-  let values: PropertyListDictionary
-  let line: Int
-
-  init(_ pair: YAMLMapping.Pair) throws {
-    line = pair.keyPosition.line
-    values = pair.value.isNull ? [:] : try pair.value.pairs("a settings file").propertyListValues()
   }
 }

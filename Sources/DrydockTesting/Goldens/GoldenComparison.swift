@@ -29,7 +29,8 @@ extension GoldenText {
       let read = try Golden(golden)
       return try findings(
         against: GoldenText(of: read, volatile), recordedIn: read.directory,
-        redactor.knowing(read.settings.values.map(\.values) + settings), rowLimit: rowLimit, where: counts)
+        redactor.knowing(read.settings.values.map { $0.values } + settings), rowLimit: rowLimit, where: counts
+      )
     } catch let error as DrydockError {
       var finding = FixtureResult.Finding(.golden, "the golden cannot be read: \(error.message)")
       (finding.file, finding.line) = (error.path ?? golden, error.line)

@@ -109,7 +109,7 @@ package struct GoldenRecorder {
       let expected = try GoldenText(of: golden, fixture.volatile)
       isEqual = try new.findings(against: expected, recordedIn: nil, redactor, rowLimit: 1).isEmpty
       var options = ComparisonOptions()
-      (options.rowLimit, options.redactor) = (20, redactor.knowing(golden.settings.values.map(\.values)))
+      (options.rowLimit, options.redactor) = (20, redactor.knowing(golden.settings.values.map { $0.values }))
       recorded.difference = try Comparison(
         of: NormalizedSide(GoldenSide(golden), fixture.volatile),
         with: NormalizedSide(side, fixture.volatile), options: options
