@@ -1,3 +1,4 @@
+import AppStores
 import Formats
 
 extension [SQLToken] {
@@ -121,9 +122,9 @@ extension SQLToken {
     return tokens.indices.map { index in
       var token = tokens[index]
       if isTable(index, in: tokens) || index > 0 && on == index - 1 {
-        if token.isName { token.rewritten = inQuotes(token.text) }
+        if token.isName { token.rewritten = quotedIdentifier(token.text) }
       } else if token.kind == .name, isChecked {
-        token.rewritten = isPlain(token.text) ? token.text : inQuotes(token.text)
+        token.rewritten = isPlain(token.text) ? token.text : quotedIdentifier(token.text)
       }
       return token
     }
@@ -137,7 +138,7 @@ extension SQLToken {
     return tokens.enumerated().map { index, token in
       var token = token
       if token.isName || token.kind == .string, index < using + 2 || isKnown {
-        token.rewritten = inQuotes(token.text)
+        token.rewritten = quotedIdentifier(token.text)
       }
       return token
     }
@@ -164,8 +165,6 @@ extension SQLToken {
     default: return false
     }
   }
-
-  private static func inQuotes(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
 
   private static func startsWithDigit(_ name: String) -> Bool {
     name.utf8.first.map { (0x30...0x39).contains($0) } ?? true
