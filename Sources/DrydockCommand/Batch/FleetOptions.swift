@@ -5,24 +5,19 @@ import Foundation
 /// The options of a job that does a part of the work, and records what became of it.
 struct JobOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      """
-      Only this part of the work: I/N, such as 3/8 (needs --run); or slurm, kubernetes or kubernetes/N, which read the \
-      part from the job's environment variables.
-      """, valueName: "shard"))
+    """
+    Only this part of the work: I/N, such as 3/8 (needs --run); or slurm, kubernetes or kubernetes/N, which read the \
+    part from the job's environment variables.
+    """, value: "shard")
   var shard: String?
 
   @Option(
-    help: ArgumentHelp(
-      "The name of the run, which all its jobs share (default: that of the scheduler's job, or a random one).",
-      valueName: "id"))
+    "The name of the run, which all its jobs share (default: that of the scheduler's job, or a random one).",
+    value: "id")
   var run: String?
 
   @Option(
-    help: ArgumentHelp(
-      "Also append each result to this file, as a line of JSON; `drydock summary` reads it.",
-      valueName: "file"),
-    completion: .file())
+    "Also append each result to this file, as a line of JSON; `drydock summary` reads it.", value: "file")
   var result: String?
 
   /// An option that was given.
@@ -66,20 +61,17 @@ struct Job: Sendable {
 /// The options of commands that work on many containers.
 struct FleetOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      """
-      Work on all containers in this directory, or on those listed in this file, one path per line; - reads the list \
-      from standard input. With --json the output is JSON Lines: one object per container, then a summary.
-      """, valueName: "directory|file"),
-    completion: .file())
+    """
+    Work on all containers in this directory, or on those listed in this file, one path per line; - reads the list \
+    from standard input. With --json the output is JSON Lines: one object per container, then a summary.
+    """, value: "directory|file", completion: .file())
   var all: String?
 
   @Option(
-    help: ArgumentHelp(
-      """
-      With --all: how many containers to process in parallel (default: the number of processors; 1 if drydock.yaml has \
-      `groups:`).
-      """, valueName: "number"))
+    """
+    With --all: how many containers to process in parallel (default: the number of processors; 1 if drydock.yaml has \
+    `groups:`).
+    """, value: "number")
   var jobs: Int?
 
   @Option(

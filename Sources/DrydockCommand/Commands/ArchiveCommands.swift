@@ -16,12 +16,10 @@ struct ListCommand: Subcommand {
       """)
 
   @OptionGroup var repository: RepositoryOptions
-  @Option(help: ArgumentHelp("Only archives of this app.", valueName: "app")) var app: String?
-  @Option(help: ArgumentHelp("Only archives of this instance.", valueName: "name")) var instance: String?
-  @Option(help: ArgumentHelp("Only the last <number> archives of each instance.", valueName: "number"))
-  var last: Int?
-  @Option(
-    help: ArgumentHelp("Only archives of this time or later, in UTC, such as 2026-11-14.", valueName: "date"))
+  @Option("Only archives of this app.", value: "app") var app: String?
+  @Option("Only archives of this instance.", value: "name") var instance: String?
+  @Option("Only the last <number> archives of each instance.", value: "number") var last: Int?
+  @Option("Only archives of this time or later, in UTC, such as 2026-11-14.", value: "date")
   var since: String?
   @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions

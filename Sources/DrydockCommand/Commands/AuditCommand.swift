@@ -21,21 +21,14 @@ struct AuditCommand: Subcommand {
       """)
 
   @OptionGroup var container: ContainersOptions
-  @Option(
-    help: ArgumentHelp("Compare with what this app declares: X.app or an .ipa.", valueName: "path"),
-    completion: .file())
+  @Option("Compare with what this app declares: X.app or an .ipa.", value: "path", completion: .file())
   var app: String?
-  @Option(help: ArgumentHelp("The app's PrivacyInfo.xcprivacy.", valueName: "file"), completion: .file())
-  var privacyManifest: String?
-  @Option(help: ArgumentHelp("The app's Info.plist.", valueName: "file"), completion: .file())
-  var info: String?
+  @Option("The app's PrivacyInfo.xcprivacy.", value: "file") var privacyManifest: String?
+  @Option("The app's Info.plist.", value: "file") var info: String?
+  @Option("The app's entitlements, a property list.", value: "file") var entitlements: String?
   @Option(
-    help: ArgumentHelp("The app's entitlements, a property list.", valueName: "file"), completion: .file())
-  var entitlements: String?
-  @Option(
-    help: ArgumentHelp(
-      "Exit with 4 if there are findings of this severity or higher (default: findings do not change the exit code).",
-      valueName: "severity"))
+    "Exit with 4 if there are findings of this severity or higher (default: findings do not change the exit code).",
+    value: "severity")
   var failOn: AuditSeverity?
   @Flag(help: "List all rules, without auditing anything.") var rules = false
   @OptionGroup(title: OptionTitle.reports) var log: SARIFOption

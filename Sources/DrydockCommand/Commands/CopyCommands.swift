@@ -3,14 +3,8 @@ import Drydock
 
 /// The options of commands that write a copy of an archive.
 struct CopyOptions: ParsableArguments {
-  @Option(
-    name: .shortAndLong, help: ArgumentHelp("Write to this new file.", valueName: "file"),
-    completion: .file())
-  var output: String?
-  @Option(
-    name: .customLong("into"),
-    help: ArgumentHelp("Write into this directory of archives.", valueName: "directory"),
-    completion: .directory)
+  @Option(name: .shortAndLong, "Write to this new file.", value: "file") var output: String?
+  @Option(name: .customLong("into"), "Write into this directory of archives.", value: "directory")
   var directory: String?
   @OptionGroup(title: OptionTitle.keys) var key: SourceKeyOptions
   @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions

@@ -42,15 +42,11 @@ struct DefaultsWriteCommand: Subcommand {
   @OptionGroup var container: ContainerOptions
   @Argument(help: "The name of the setting, literally: a dot means nothing.") var key: String
   @Argument(help: "The value.") var value: String?
-  @Option(
-    help: ArgumentHelp(
-      "The type, as in migrations; data is in base64; int, long and float are Android's.",
-      valueName: "type"))
+  @Option("The type, as in migrations; data is in base64; int, long and float are Android's.", value: "type")
   var type: SettingType?
   @Option(
-    help: ArgumentHelp(
-      "Read the value from this file; - is standard input. With --type data its bytes are the value.",
-      valueName: "file"), completion: .file())
+    "Read the value from this file; - is standard input. With --type data its bytes are the value.",
+    value: "file")
   var valueFile: String?
   @Flag(help: "Add the elements to the list, or the members to the dictionary, that the setting is.")
   var add = false

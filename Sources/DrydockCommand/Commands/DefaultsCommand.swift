@@ -168,10 +168,7 @@ struct DefaultsExportCommand: Subcommand {
   @OptionGroup var container: ContainerOptions
   @Argument(help: "A new file; - is standard output.", completion: .file())
   var output: String
-  @Option(
-    name: .customLong("as"),
-    help: ArgumentHelp("The format.", valueName: "format"))
-  var format: ExchangeFormat = .xml
+  @Option(name: .customLong("as"), "The format.", value: "format") var format: ExchangeFormat = .xml
   @OptionGroup var place: SettingsPlaceOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
@@ -217,15 +214,8 @@ struct DefaultsConvertCommand: Subcommand {
       """)
 
   @Argument(help: "The file; - is standard input.", completion: .file()) var file: String
-  @Option(
-    name: .customLong("as"),
-    help: ArgumentHelp("The format.", valueName: "format"))
-  var format: ExchangeFormat
-  @Option(
-    name: [.short, .long],
-    help: ArgumentHelp(
-      "Write to this new file (default: standard output).", valueName: "file"),
-    completion: .file())
+  @Option(name: .customLong("as"), "The format.", value: "format") var format: ExchangeFormat
+  @Option(name: [.short, .long], "Write to this new file (default: standard output).", value: "file")
   var output: String?
   @Flag(help: "Replace the file. Not for a file of a container: an app may be using it.") var inPlace = false
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions

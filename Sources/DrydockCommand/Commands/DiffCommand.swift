@@ -30,13 +30,8 @@ struct DiffCommand: Subcommand {
   var a: String
   @Argument(help: "The other one. Differences are shown from A to B.", completion: .file()) var b: String
   @OptionGroup var repository: RepositoryOptions
-  @Option(
-    help: ArgumentHelp(
-      "Only this store; repeatable.", valueName: "store"))
-  var only: [ContainerStore] = []
-  @Option(
-    name: .customLong("path"),
-    help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
+  @Option("Only this store; repeatable.", value: "store") var only: [ContainerStore] = []
+  @Option(name: .customLong("path"), "Only this path, and what is below it; repeatable.", value: "path")
   var paths: [String] = []
   @Flag(help: "Show all differences, not only the first of each part; up to 10,000 rows of a table.")
   var details =

@@ -38,36 +38,22 @@ struct FixtureCaptureCommand: Subcommand {
   var source: String
   @Argument(help: "The fixture's name.") var name: String
   @Option(
-    help: ArgumentHelp(
-      "The directory of fixtures (default: `fixtures:` of drydock.yaml, or Fixtures).",
-      valueName: "directory"), completion: .directory)
+    "The directory of fixtures (default: `fixtures:` of drydock.yaml, or Fixtures).", value: "directory")
   var fixtures: String?
-  @Option(help: ArgumentHelp("Rows kept of each table, at most.", valueName: "number"))
-  var rows = 100
+  @Option("Rows kept of each table, at most.", value: "number") var rows = 100
   @Option(
-    name: .customLong("replace"),
-    help: ArgumentHelp("A column whose values are replaced; repeatable.", valueName: "table.column"))
+    name: .customLong("replace"), "A column whose values are replaced; repeatable.", value: "table.column")
   var columns: [String] = []
   @Option(
-    name: .customLong("replace-key"),
-    help: ArgumentHelp(
-      "A key of settings or documents, likewise; repeatable.", valueName: "key"
-    ))
+    name: .customLong("replace-key"), "A key of settings or documents, likewise; repeatable.", value: "key")
   var keys: [String] = []
-  @Option(
-    name: .customLong("replace-file"),
-    help: ArgumentHelp("Files whose content is replaced; repeatable.", valueName: "pattern"))
+  @Option(name: .customLong("replace-file"), "Files whose content is replaced; repeatable.", value: "pattern")
   var files: [String] = []
-  @Option(help: ArgumentHelp("Files and directories that are left out; repeatable.", valueName: "pattern"))
-  var drop: [String] = []
+  @Option("Files and directories that are left out; repeatable.", value: "pattern") var drop: [String] = []
   @Option(
-    help: ArgumentHelp(
-      "Keep what cannot be searched or equals a replaced value: pattern, TABLE.COLUMN or name.",
-      valueName: "name"))
+    "Keep what cannot be searched or equals a replaced value: pattern, TABLE.COLUMN or name.", value: "name")
   var keep: [String] = []
-  @Option(
-    help: ArgumentHelp("The schema version, if nothing else shows it.", valueName: "version"))
-  var at: Int?
+  @Option("The schema version, if nothing else shows it.", value: "version") var at: Int?
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions

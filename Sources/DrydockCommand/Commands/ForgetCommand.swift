@@ -4,24 +4,17 @@ import Foundation
 
 /// The rules of `forget`; each option has restic's name and meaning.
 struct RetentionOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Keep the last <number> archives.", valueName: "number")) var keepLast: Int?
-  @Option(help: ArgumentHelp("Keep the last <number> hourly archives.", valueName: "number"))
-  var keepHourly: Int?
-  @Option(help: ArgumentHelp("Keep the last <number> daily archives.", valueName: "number"))
-  var keepDaily: Int?
-  @Option(help: ArgumentHelp("Keep the last <number> weekly archives.", valueName: "number"))
-  var keepWeekly: Int?
-  @Option(help: ArgumentHelp("Keep the last <number> monthly archives.", valueName: "number"))
-  var keepMonthly: Int?
-  @Option(help: ArgumentHelp("Keep the last <number> yearly archives.", valueName: "number"))
-  var keepYearly: Int?
-  @Option(
-    help: ArgumentHelp(
-      "Keep all archives of this period before the newest one, such as 90d or 1y6m.", valueName: "period"))
+  @Option("Keep the last <number> archives.", value: "number") var keepLast: Int?
+  @Option("Keep the last <number> hourly archives.", value: "number") var keepHourly: Int?
+  @Option("Keep the last <number> daily archives.", value: "number") var keepDaily: Int?
+  @Option("Keep the last <number> weekly archives.", value: "number") var keepWeekly: Int?
+  @Option("Keep the last <number> monthly archives.", value: "number") var keepMonthly: Int?
+  @Option("Keep the last <number> yearly archives.", value: "number") var keepYearly: Int?
+  @Option("Keep all archives of this period before the newest one, such as 90d or 1y6m.", value: "period")
   var keepWithin: String?
   @Option(
-    name: .customLong("keep-tag"),
-    help: ArgumentHelp("Keep archives with this tag, or with all of TAG,TAG; repeatable.", valueName: "tag"))
+    name: .customLong("keep-tag"), "Keep archives with this tag, or with all of TAG,TAG; repeatable.",
+    value: "tag")
   var keepTags: [String] = []
 
   /// The rules of the options; those of drydock.yaml if there is no option.
@@ -72,8 +65,8 @@ struct ForgetCommand: Subcommand {
 
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var rules: RetentionOptions
-  @Option(help: ArgumentHelp("Only archives of this app.", valueName: "app")) var app: String?
-  @Option(help: ArgumentHelp("Only archives of this instance.", valueName: "name")) var instance: String?
+  @Option("Only archives of this app.", value: "app") var app: String?
+  @Option("Only archives of this instance.", value: "name") var instance: String?
   @Flag(help: "Remove all archives of --instance or --app.") var everything = false
   @Option(
     defaultAsFlag: "25%",
@@ -248,9 +241,8 @@ struct TagCommand: Subcommand {
     help: "Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
     completion: .file())
   var archives: [String]
-  @Option(name: .customLong("add"), help: ArgumentHelp("Add this tag; repeatable.", valueName: "tag"))
-  var added: [String] = []
-  @Option(name: .customLong("remove"), help: ArgumentHelp("Remove this tag; repeatable.", valueName: "tag"))
+  @Option(name: .customLong("add"), "Add this tag; repeatable.", value: "tag") var added: [String] = []
+  @Option(name: .customLong("remove"), "Remove this tag; repeatable.", value: "tag")
   var removed: [String] = []
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions

@@ -80,16 +80,13 @@ struct ImportCommand: Subcommand {
 
 /// What is imported of an iPhone's backup, apart from what the backup says to be the app's.
 struct IPhoneImportOptions: ParsableArguments {
-  @Option(
-    name: .customLong("group"),
-    help: ArgumentHelp("Also import this app group; repeatable.", valueName: "id"))
+  @Option(name: .customLong("group"), "Also import this app group; repeatable.", value: "id")
   var groups: [String] = []
   @Option(
     name: .customLong("access-group"),
-    help: ArgumentHelp(
-      """
-      Also import keychain items of this access group; repeatable (default: the app's ID, with or without a team's prefix).
-      """, valueName: "group"))
+    """
+    Also import keychain items of this access group; repeatable (default: the app's ID, with or without a team's prefix).
+    """, value: "group")
   var accessGroups: [String] = []
 }
 
@@ -100,28 +97,18 @@ struct ImportTargetOptions: ParsableArguments {
       "The container to create: a path where nothing is, or an empty directory.", valueName: "container"),
     completion: .file())
   var path: String?
-  @Option(
-    help: ArgumentHelp("The app's bundle ID or package; without it, the apps are listed.", valueName: "id"))
-  var app: String?
+  @Option("The app's bundle ID or package; without it, the apps are listed.", value: "id") var app: String?
   @Flag(help: "List the apps in the backup, and import nothing.") var list = false
   @Option(
-    name: .shortAndLong,
-    help: ArgumentHelp("Write an archive into this repository instead.", valueName: "repository"),
+    name: .shortAndLong, "Write an archive into this repository instead.", value: "repository",
     completion: .directory)
   var repository: String?
-  @Option(
-    name: .shortAndLong,
-    help: ArgumentHelp("Write an archive to this new file instead.", valueName: "file"),
-    completion: .file())
+  @Option(name: .shortAndLong, "Write an archive to this new file instead.", value: "file")
   var output: String?
   @Option(
-    help: ArgumentHelp(
-      "Open an encrypted backup with the password in this file (or named pipe, or /dev/fd/3).",
-      valueName: "file"),
-    completion: .file())
+    "Open an encrypted backup with the password in this file (or named pipe, or /dev/fd/3).", value: "file")
   var passwordFile: String?
-  @Option(
-    help: ArgumentHelp("The instance, its name in archives (default: the backup's name).", valueName: "name"))
+  @Option("The instance, its name in archives (default: the backup's name).", value: "name")
   var instance: String?
   @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions

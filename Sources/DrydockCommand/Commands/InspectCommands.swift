@@ -10,11 +10,10 @@ struct InspectCommand: Subcommand {
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Only list what a backup excludes, with its size on disk and the rule.") var excluded = false
   @Option(
-    help: ArgumentHelp(
-      """
-      A compiled Core Data model (NAME.momd, or the VersionInfo.plist in it), to find the version of stores (default: \
-      `core-data:` of drydock.yaml).
-      """, valueName: "file"), completion: .file())
+    """
+    A compiled Core Data model (NAME.momd, or the VersionInfo.plist in it), to find the version of stores (default: \
+    `core-data:` of drydock.yaml).
+    """, value: "file")
   var model: String?
   @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
   @OptionGroup var migrations: CatalogOptions

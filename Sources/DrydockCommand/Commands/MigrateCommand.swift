@@ -21,8 +21,7 @@ struct MigrateCommand: Subcommand {
 
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
-  @Option(help: ArgumentHelp("Migrate up to this version (default: the latest).", valueName: "number"))
-  var to: Int?
+  @Option("Migrate up to this version (default: the latest).", value: "number") var to: Int?
   @Flag(help: "Commit each migration separately: after a failure the earlier ones stay (exit code 3).")
   var each = false
   @Flag(

@@ -51,14 +51,9 @@ struct RestoreCommand: Subcommand {
   @OptionGroup var source: ArchiveOptions
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
-  @Option(
-    name: .customLong("path"),
-    help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
+  @Option(name: .customLong("path"), "Only this path, and what is below it; repeatable.", value: "path")
   var paths: [String] = []
-  @Option(
-    name: .customLong("only"),
-    help: ArgumentHelp(
-      "Only this store; repeatable.", valueName: "store"))
+  @Option(name: .customLong("only"), "Only this store; repeatable.", value: "store")
   var stores: [ContainerStore] = []
   @Flag(
     help: "Migrate the archive's content first: all of it to the latest version, a part to the container's.")

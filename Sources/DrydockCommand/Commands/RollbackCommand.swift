@@ -21,16 +21,13 @@ struct RollbackCommand: Subcommand {
 
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
-  @Option(help: ArgumentHelp("Go back to this version.", valueName: "number")) var to: Int?
+  @Option("Go back to this version.", value: "number") var to: Int?
   @Flag(
     help: "Revert migrations by their down steps, on the current data; without --to, those of the last run.")
   var down = false
   @Flag(help: "On a conflict, discard what the app has written since.") var discardNewer = false
   @Flag(help: "Undo the last rollback instead.") var redo = false
-  @Option(
-    help: ArgumentHelp(
-      "Undo what this run changed, as `drydock log` shows it, where nothing else followed.", valueName: "run")
-  )
+  @Option("Undo what this run changed, as `drydock log` shows it, where nothing else followed.", value: "run")
   var transactionOf: String?
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions

@@ -21,9 +21,7 @@ struct InitCommand: Subcommand {
   @Argument(
     help: "A container to take the app, the settings file and the databases from.", completion: .file())
   var container: String?
-  @Option(
-    help: ArgumentHelp("Also make the first fixture of the container, with this name.", valueName: "name"))
-  var fixture: String?
+  @Option("Also make the first fixture of the container, with this name.", value: "name") var fixture: String?
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
@@ -310,11 +308,7 @@ struct KeygenCommand: Subcommand {
         drydock keygen -y key.txt            its public key, for --recipient
       """)
 
-  @Option(
-    name: [.short, .long],
-    help: ArgumentHelp("Write the key to this new file.", valueName: "file"),
-    completion: .file())
-  var output: String?
+  @Option(name: [.short, .long], "Write the key to this new file.", value: "file") var output: String?
   @Flag(
     name: [.customShort("y"), .customLong("recipients")], help: "Print the public keys of a key file instead."
   )

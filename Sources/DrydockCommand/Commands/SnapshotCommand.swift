@@ -23,19 +23,14 @@ struct SnapshotCommand: Subcommand {
 
   @OptionGroup var container: ContainersOptions
   @OptionGroup var repository: RepositoryOptions
-  @Option(
-    name: .shortAndLong,
-    help: ArgumentHelp("Write to this new file instead of a repository.", valueName: "file"),
-    completion: .file())
+  @Option(name: .shortAndLong, "Write to this new file instead of a repository.", value: "file")
   var output: String?
   @Flag(
     help:
       "Also store what rules exclude, except Drydock's own state; restored on demand only.")
   var includeExcluded = false
   @Flag(help: "Write a full archive, which needs no earlier one.") var full = false
-  @Option(
-    name: .customLong("tag"),
-    help: ArgumentHelp("Tag the archive in the repository; repeatable.", valueName: "tag"))
+  @Option(name: .customLong("tag"), "Tag the archive in the repository; repeatable.", value: "tag")
   var tags: [String] = []
   @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
   @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions

@@ -23,10 +23,7 @@ struct SummaryCommand: Subcommand {
   @Argument(
     help: ArgumentHelp("Files of results.", valueName: "file"), completion: .file())
   var files: [String]
-  @Option(
-    help: ArgumentHelp("Also write the result as Markdown, for a comment.", valueName: "file"),
-    completion: .file())
-  var markdown: String?
+  @Option("Also write the result as Markdown, for a comment.", value: "file") var markdown: String?
   @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 

@@ -24,16 +24,12 @@ struct TestCommand: Subcommand {
   @OptionGroup var fixtures: FixtureOptions
   @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
-  @Option(
-    help: ArgumentHelp("Save the containers of failures here.", valueName: "directory"),
-    completion: .directory) var saveFailures: String?
+  @Option("Save the containers of failures here.", value: "directory") var saveFailures: String?
   @OptionGroup(title: OptionTitle.reports) var documents: ReportOptions
   @Flag(help: "List all findings of each cause, not only examples.") var details = false
   @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
-  @Option(
-    help: ArgumentHelp(
-      "The number of fixtures to check in parallel (default: the number of processors).",
-      valueName: "number")) var jobs: Int?
+  @Option("The number of fixtures to check in parallel (default: the number of processors).", value: "number")
+  var jobs: Int?
   @Flag(help: "Stop at the first fixture that fails.") var failFast = false
   @OptionGroup(title: OptionTitle.batch) var job: JobOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
@@ -163,14 +159,10 @@ struct FixtureOptions: ParsableArguments {
 
   @Option(
     name: .customLong("fixtures"),
-    help: ArgumentHelp(
-      "The directory of fixtures (default: `fixtures:` of drydock.yaml, or Fixtures).",
-      valueName: "directory"), completion: .directory)
+    "The directory of fixtures (default: `fixtures:` of drydock.yaml, or Fixtures).", value: "directory")
   var directory: String?
 
-  @Option(
-    help: ArgumentHelp("Only those whose names match, such as 'v*'; repeatable.", valueName: "pattern")
-  )
+  @Option("Only those whose names match, such as 'v*'; repeatable.", value: "pattern")
   var filter: [String] = []
 
   /// The directory of fixtures.

@@ -22,16 +22,10 @@ struct VaultSetCommand: Subcommand {
   @Argument(help: "The item's name: SERVICE/ACCOUNT, or of an internet password SERVER/ACCOUNT.")
   var itemName: String?
   @OptionGroup(title: OptionTitle.attributes) var item: VaultItemOptions
-  @Option(
-    help: ArgumentHelp("Read the value from this file, not from standard input.", valueName: "file"),
-    completion: .file())
-  var valueFile: String?
+  @Option("Read the value from this file, not from standard input.", value: "file") var valueFile: String?
   @Flag(help: "The value is text: drop a line break at its end.") var text = false
   @Flag(help: "Allow an empty value.") var empty = false
-  @Option(
-    help: ArgumentHelp(
-      "What to do if the item exists: fail, keep it, or replace its value.",
-      valueName: "action"))
+  @Option("What to do if the item exists: fail, keep it, or replace its value.", value: "action")
   var ifExists: IfExists = .fail
   @OptionGroup var change: VaultChangeOptions
   var common: CommonOptions { change.common }
@@ -88,33 +82,24 @@ struct VaultSetCommand: Subcommand {
 
 /// The item that is added to a vault.
 struct VaultItemOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The service, where it contains a slash.", valueName: "text")) var service:
-    String?
-  @Option(help: ArgumentHelp("The account.", valueName: "text")) var account: String?
-  @Option(help: ArgumentHelp("The access group.", valueName: "group")) var accessGroup: String?
-  @Option(
-    name: .customLong("class"),
-    help: ArgumentHelp("What kind of secret it is.", valueName: "class"))
+  @Option("The service, where it contains a slash.", value: "text") var service: String?
+  @Option("The account.", value: "text") var account: String?
+  @Option("The access group.", value: "group") var accessGroup: String?
+  @Option(name: .customLong("class"), "What kind of secret it is.", value: "class")
   var itemClass = VaultItem.Class.genericPassword
-  @Option(
-    help: ArgumentHelp(
-      "When it can be read (default for a new item: whenUnlocked).", valueName: "accessibility"))
+  @Option("When it can be read (default for a new item: whenUnlocked).", value: "accessibility")
   var accessible: VaultItem.Accessibility?
   @Flag(help: "The keychain copies it to the owner's other devices.") var synchronizable = false
   @Option(
-    help: ArgumentHelp(
-      "What a user must present to read it, such as userPresence or devicePasscode; repeatable.",
-      valueName: "flag"))
+    "What a user must present to read it, such as userPresence or devicePasscode; repeatable.", value: "flag")
   var accessControl: [VaultItem.AccessControl.Flag] = []
-  @Option(help: ArgumentHelp("A label.", valueName: "text")) var label: String?
-  @Option(help: ArgumentHelp("A description.", valueName: "text")) var description: String?
-  @Option(help: ArgumentHelp("A comment.", valueName: "text")) var comment: String?
-  @Option(help: ArgumentHelp("An internet password's server.", valueName: "name")) var server: String?
-  @Option(help: ArgumentHelp("An internet password's protocol.", valueName: "name")) var `protocol`: String?
-  @Option(help: ArgumentHelp("An internet password's port.", valueName: "number")) var port: UInt16?
-  @Option(
-    name: .customLong("url-path"), help: ArgumentHelp("An internet password's path.", valueName: "path"))
-  var urlPath: String?
+  @Option("A label.", value: "text") var label: String?
+  @Option("A description.", value: "text") var description: String?
+  @Option("A comment.", value: "text") var comment: String?
+  @Option("An internet password's server.", value: "name") var server: String?
+  @Option("An internet password's protocol.", value: "name") var `protocol`: String?
+  @Option("An internet password's port.", value: "number") var port: UInt16?
+  @Option(name: .customLong("url-path"), "An internet password's path.", value: "path") var urlPath: String?
 
   func name(_ itemName: String?) throws -> VaultChange.Name {
     let single = VaultItem.Attribute.given([(.service, service), (.account, account), (.server, server)])
@@ -195,11 +180,10 @@ struct VaultRenameCommand: Subcommand {
   @OptionGroup var container: ContainerOptions
   @OptionGroup var address: VaultAddressOptions
   @Argument(help: "The new name.") var newName: String?
-  @Option(help: ArgumentHelp("The new service; '' for none.", valueName: "text")) var toService: String?
-  @Option(help: ArgumentHelp("The new account; '' for none.", valueName: "text")) var toAccount: String?
-  @Option(help: ArgumentHelp("The new access group; '' for none.", valueName: "group")) var toAccessGroup:
-    String?
-  @Option(help: ArgumentHelp("The new server.", valueName: "name")) var toServer: String?
+  @Option("The new service; '' for none.", value: "text") var toService: String?
+  @Option("The new account; '' for none.", value: "text") var toAccount: String?
+  @Option("The new access group; '' for none.", value: "group") var toAccessGroup: String?
+  @Option("The new server.", value: "name") var toServer: String?
   @OptionGroup var change: VaultChangeOptions
   var common: CommonOptions { change.common }
 
@@ -254,8 +238,7 @@ struct VaultSetAccessControlCommand: Subcommand {
 
   @OptionGroup var container: ContainerOptions
   @OptionGroup var address: VaultAddressOptions
-  @Option(
-    help: ArgumentHelp("A flag, such as userPresence or devicePasscode; repeatable.", valueName: "flag"))
+  @Option("A flag, such as userPresence or devicePasscode; repeatable.", value: "flag")
   var accessControl: [VaultItem.AccessControl.Flag] = []
   @Flag(help: "Remove the access control.") var none = false
   @OptionGroup var change: VaultChangeOptions
@@ -308,13 +291,10 @@ struct VaultRekeyCommand: Subcommand {
 
   @OptionGroup var container: ContainerOptions
   @Option(
-    name: .customLong("new-device-key"),
-    help: ArgumentHelp("A file with a key to encrypt the vault to; repeatable.", valueName: "file"),
-    completion: .file())
+    name: .customLong("new-device-key"), "A file with a key to encrypt the vault to; repeatable.",
+    value: "file")
   var newKeys: [String] = []
-  @Option(
-    name: .customLong("recipient"),
-    help: ArgumentHelp("A public key to encrypt the vault to; repeatable.", valueName: "age1…"))
+  @Option(name: .customLong("recipient"), "A public key to encrypt the vault to; repeatable.", value: "age1…")
   var recipients: [String] = []
   @OptionGroup var change: VaultChangeOptions
   var common: CommonOptions { change.common }

@@ -46,17 +46,11 @@ struct VaultAddressOptions: ParsableArguments {
     help: "The item: its name as `vault list` prints it, SERVICE/ACCOUNT, or the service or server alone.")
   var name: String?
 
-  @Option(help: ArgumentHelp("Only an item of this service; '' for one without.", valueName: "text"))
-  var service: String?
-  @Option(help: ArgumentHelp("Only an item of this account; '' for one without.", valueName: "text"))
-  var account: String?
-  @Option(help: ArgumentHelp("Only an item of this server.", valueName: "name"))
-  var server: String?
-  @Option(help: ArgumentHelp("Only an item of this access group; '' for one without.", valueName: "group"))
-  var accessGroup: String?
-  @Option(
-    name: .customLong("class"),
-    help: ArgumentHelp("Only an item of this class.", valueName: "class"))
+  @Option("Only an item of this service; '' for one without.", value: "text") var service: String?
+  @Option("Only an item of this account; '' for one without.", value: "text") var account: String?
+  @Option("Only an item of this server.", value: "name") var server: String?
+  @Option("Only an item of this access group; '' for one without.", value: "group") var accessGroup: String?
+  @Option(name: .customLong("class"), "Only an item of this class.", value: "class")
   var itemClass: VaultItem.Class?
   @Flag(inversion: .prefixedNo, help: "Only an item that is synchronizable, or is not.")
   var synchronizable: Bool?
@@ -168,10 +162,7 @@ struct VaultGetCommand: Subcommand {
   @OptionGroup var address: VaultAddressOptions
   @Flag(help: "Show the value on a terminal.") var reveal = false
   @Option(
-    name: [.short, .long],
-    help: ArgumentHelp(
-      "Write the value to this new file, which only its owner can read.", valueName: "file"),
-    completion: .file())
+    name: [.short, .long], "Write the value to this new file, which only its owner can read.", value: "file")
   var output: String?
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions

@@ -36,9 +36,7 @@ struct VerifyCommand: Subcommand {
   @OptionGroup(title: OptionTitle.batch) var job: JobOptions
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Read every byte and compare it with its hash.") var data = false
-  @Option(
-    help: ArgumentHelp("Compare the archive with this container.", valueName: "container"),
-    completion: .directory)
+  @Option("Compare the archive with this container.", value: "container", completion: .directory)
   var container: String?
   @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions

@@ -101,7 +101,7 @@ struct BaselineCommand: Subcommand {
 
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
-  @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
+  @Option("The version that the container has.", value: "number") var to: Int
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 

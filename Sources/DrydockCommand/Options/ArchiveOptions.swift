@@ -5,11 +5,10 @@ import Foundation
 /// How far an archive may expand.
 struct ExpansionOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      """
-      Allow an archive to expand to this size, such as 20GB (default: 1 GiB, or 250 times the archive's size if that is \
-      more).
-      """, valueName: "size"))
+    """
+    Allow an archive to expand to this size, such as 20GB (default: 1 GiB, or 250 times the archive's size if that is \
+    more).
+    """, value: "size")
   var maxSize: String?
 
   func limit() throws -> ExpansionLimit {
@@ -33,10 +32,9 @@ struct ExpansionOptions: ParsableArguments {
 
 struct RateOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      """
-      Limit transfers to and from a remote repository to this many bytes per second, such as 2MB (default: no limit).
-      """, valueName: "size"))
+    """
+    Limit transfers to and from a remote repository to this many bytes per second, such as 2MB (default: no limit).
+    """, value: "size")
   var limitRate: String?
 
   /// Once the options are read, before any remote place is open.
@@ -53,9 +51,8 @@ struct RateOptions: ParsableArguments {
 struct RepositoryOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp(
-      "A directory, s3://BUCKET/PREFIX or sftp://HOST/PATH (default: `repository:` of drydock.yaml).",
-      valueName: "repository"), completion: .directory)
+    "A directory, s3://BUCKET/PREFIX or sftp://HOST/PATH (default: `repository:` of drydock.yaml).",
+    value: "repository", completion: .directory)
   var repository: String?
 
   @OptionGroup(title: OptionTitle.limits) var rate: RateOptions

@@ -34,15 +34,10 @@ struct CommonOptions: ParsableArguments {
   )
   var quiet = false
 
-  @Option(
-    help: ArgumentHelp(
-      "Colours: auto (on a terminal, unless NO_COLOR is set), always, never.", valueName: "when"))
+  @Option("Colours: auto (on a terminal, unless NO_COLOR is set), always, never.", value: "when")
   var color: ColorChoice = .auto
 
-  @Option(
-    help: ArgumentHelp(
-      "Use this drydock.yaml instead of the one in the working directory or above.", valueName: "file"),
-    completion: .file())
+  @Option("Use this drydock.yaml instead of the one in the working directory or above.", value: "file")
   var config: String?
 
   /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
@@ -159,23 +154,17 @@ struct ContainerOptions: ParsableArguments {
 /// The name of a container among others.
 struct InstanceOption: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      "The instance, its name in archives (default: the container ID, or else the directory's name).",
-      valueName: "name"))
+    "The instance, its name in archives (default: the container ID, or else the directory's name).",
+    value: "name")
   var instance: String?
 }
 
 /// How long a command waits for others.
 struct WaitOptions: ParsableArguments {
-  @Option(
-    help: ArgumentHelp(
-      "Seconds to wait for another drydock command on the same container (default: 0).", valueName: "seconds"
-    ))
+  @Option("Seconds to wait for another drydock command on the same container (default: 0).", value: "seconds")
   var lockTimeout: Double?
 
-  @Option(
-    help: ArgumentHelp("Seconds to wait for a locked database (default: 5).", valueName: "seconds"))
-  var busyTimeout: Double?
+  @Option("Seconds to wait for a locked database (default: 5).", value: "seconds") var busyTimeout: Double?
 
   /// How transactions are run, with the keys that open the vault.
   func transaction(
@@ -229,9 +218,7 @@ struct WaitOptions: ParsableArguments {
 
 /// How long a command waits for others that write to the repository.
 struct RepositoryWaitOptions: ParsableArguments {
-  @Option(
-    help: ArgumentHelp(
-      "Seconds to wait for commands that write to the repository (default: 0).", valueName: "seconds"))
+  @Option("Seconds to wait for commands that write to the repository (default: 0).", value: "seconds")
   var lockTimeout: Double?
 
   func timeout() throws -> Double { try WaitOptions.lockTimeout(lockTimeout) }

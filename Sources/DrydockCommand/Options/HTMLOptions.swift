@@ -5,10 +5,7 @@ import Reports
 
 /// The option of commands whose result can also be a page.
 struct HTMLOptions: ParsableArguments {
-  @Option(
-    help: ArgumentHelp("Also write an HTML report.", valueName: "file"),
-    completion: .file())
-  var html: String?
+  @Option("Also write an HTML report.", value: "file") var html: String?
 
   /// Runs the work of a command. When it fails, the page says so: an earlier page in its place would be taken for this
   /// run's.

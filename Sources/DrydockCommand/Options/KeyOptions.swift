@@ -5,15 +5,13 @@ import Foundation
 /// The keys of encrypted archives, for commands that only read.
 struct KeyOptions: ParsableArguments {
   @Option(
-    name: .customLong("identity"),
-    help: ArgumentHelp("Open encrypted archives with the keys in this file; repeatable.", valueName: "file"),
-    completion: .file())
+    name: .customLong("identity"), "Open encrypted archives with the keys in this file; repeatable.",
+    value: "file")
   var identities: [String] = []
 
   @Option(
     name: [.customLong("passphrase-file"), .customLong("identity-passphrase-file")],
-    help: ArgumentHelp("Open encrypted archives with the passphrase in this file.", valueName: "file"),
-    completion: .file())
+    "Open encrypted archives with the passphrase in this file.", value: "file")
   var passphraseFile: String?
 
   func keys() throws -> ArchiveKeys {
@@ -24,15 +22,11 @@ struct KeyOptions: ParsableArguments {
 /// The same for commands that write an archive too, where `--passphrase-file` has the passphrase of the new one.
 struct SourceKeyOptions: ParsableArguments {
   @Option(
-    name: .customLong("identity"),
-    help: ArgumentHelp(
-      "Open the existing archive with the keys in this file; repeatable.", valueName: "file"),
-    completion: .file())
+    name: .customLong("identity"), "Open the existing archive with the keys in this file; repeatable.",
+    value: "file")
   var identities: [String] = []
 
-  @Option(
-    help: ArgumentHelp("Open the existing archive with the passphrase in this file.", valueName: "file"),
-    completion: .file())
+  @Option("Open the existing archive with the passphrase in this file.", value: "file")
   var identityPassphraseFile: String?
 
   var isGiven: Bool { !identities.isEmpty || identityPassphraseFile != nil }
@@ -82,11 +76,10 @@ struct ArchiveKeys {
 struct DeviceKeyOptions: ParsableArguments {
   @Option(
     name: .customLong("device-key"),
-    help: ArgumentHelp(
-      """
-      The device key that opens the vault, a file as age-keygen writes it; repeatable, the current one first (default: \
-      $DRYDOCK_DEVICE_KEY).
-      """, valueName: "file"), completion: .file())
+    """
+    The device key that opens the vault, a file as age-keygen writes it; repeatable, the current one first (default: \
+    $DRYDOCK_DEVICE_KEY).
+    """, value: "file")
   var files: [String] = []
 
   /// The option as a hint repeats it; empty where a variable names the keys.
@@ -101,20 +94,16 @@ struct DeviceKeyOptions: ParsableArguments {
 
 struct RecipientOptions: ParsableArguments {
   @Option(
-    name: .customLong("recipient"),
-    help: ArgumentHelp("Encrypt the new archive to this age public key; repeatable.", valueName: "age1…"))
+    name: .customLong("recipient"), "Encrypt the new archive to this age public key; repeatable.",
+    value: "age1…")
   var recipients: [String] = []
 
   @Option(
     name: .customLong("recipients-file"),
-    help: ArgumentHelp(
-      "Encrypt the new archive to the public keys in this file; repeatable.", valueName: "file"),
-    completion: .file())
+    "Encrypt the new archive to the public keys in this file; repeatable.", value: "file")
   var recipientsFiles: [String] = []
 
-  @Option(
-    help: ArgumentHelp("Encrypt the new archive with the passphrase in this file.", valueName: "file"),
-    completion: .file())
+  @Option("Encrypt the new archive with the passphrase in this file.", value: "file")
   var passphraseFile: String?
 
   @Flag(help: "Encrypt the new archive with a passphrase; prompt for it.")

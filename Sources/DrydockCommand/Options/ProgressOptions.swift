@@ -15,9 +15,8 @@ struct ProgressOptions: ParsableArguments {
   }
 
   @Option(
-    help: ArgumentHelp(
-      "Show progress on standard error: auto (the default: a line on a terminal), json (JSON Lines) or none.",
-      valueName: "mode"))
+    "Show progress on standard error: auto (the default: a line on a terminal), json (JSON Lines) or none.",
+    value: "mode")
   var progress: Mode?
 
   /// Begins to show progress, until ``ProgressDisplay/end()``.

@@ -6,20 +6,13 @@ import Reports
 
 /// Documents about a result that a command writes in addition to its output.
 struct ReportOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file"), completion: .file())
-  var junit: String?
-  @Option(
-    help: ArgumentHelp("Also write the result as Markdown, for a comment.", valueName: "file"),
-    completion: .file())
-  var markdown: String?
+  @Option("Also write the result as JUnit XML.", value: "file") var junit: String?
+  @Option("Also write the result as Markdown, for a comment.", value: "file") var markdown: String?
   @OptionGroup(title: OptionTitle.reports) var log: SARIFOption
 }
 
 struct SARIFOption: ParsableArguments {
-  @Option(
-    help: ArgumentHelp("Also write the result as SARIF 2.1.0, for code hosts.", valueName: "file"),
-    completion: .file())
-  var sarif: String?
+  @Option("Also write the result as SARIF 2.1.0, for code hosts.", value: "file") var sarif: String?
 }
 
 /// A file that takes a report.

@@ -5,12 +5,10 @@ import Foundation
 /// Which settings of a container.
 struct SettingsPlaceOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      "A suite: a name under `defaults:` in drydock.yaml, an app group's ID, or icloud (default: the app's own).",
-      valueName: "name"))
+    "A suite: a name under `defaults:` in drydock.yaml, an app group's ID, or icloud (default: the app's own).",
+    value: "name")
   var suite: String?
-  @Option(help: ArgumentHelp("A settings file, by its path in the container.", valueName: "path"))
-  var file: String?
+  @Option("A settings file, by its path in the container.", value: "path") var file: String?
 
   func place() throws -> SettingsPlace {
     if let file {
@@ -24,9 +22,7 @@ struct SettingsPlaceOptions: ParsableArguments {
 /// The part of a setting's value.
 struct SettingPartOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      "The part of the value that this JSON pointer leads to, such as /accounts/0/name.", valueName: "pointer"
-    ))
+    "The part of the value that this JSON pointer leads to, such as /accounts/0/name.", value: "pointer")
   var path: String?
 
   func address(_ key: String) throws -> SettingsChange.Address {

@@ -5,16 +5,13 @@ import Foundation
 /// The keys that sign new archives.
 struct SigningOptions: ParsableArguments {
   @Option(
-    name: .customLong("sign"),
-    help: ArgumentHelp(
-      "Sign with this secret key (minisign, signify or OpenSSH); repeatable.", valueName: "file"),
-    completion: .file())
+    name: .customLong("sign"), "Sign with this secret key (minisign, signify or OpenSSH); repeatable.",
+    value: "file")
   var files: [String] = []
 
   @Option(
-    name: .customLong("sign-passphrase-file"),
-    help: ArgumentHelp("Open the signing key with the passphrase in this file.", valueName: "file"),
-    completion: .file())
+    name: .customLong("sign-passphrase-file"), "Open the signing key with the passphrase in this file.",
+    value: "file")
   var passphraseFile: String?
 
   /// How copies of archives are signed: the originals must have been signed by who is trusted.
@@ -56,10 +53,8 @@ extension SnapshotOptions {
 /// The keys whose signatures archives must have to be read.
 struct TrustOptions: ParsableArguments {
   @Option(
-    name: .customLong("trusted"),
-    help: ArgumentHelp(
-      "Read only archives that a public key in this file has signed; repeatable.", valueName: "file"),
-    completion: .file())
+    name: .customLong("trusted"), "Read only archives that a public key in this file has signed; repeatable.",
+    value: "file")
   var files: [String] = []
 
   /// The keys in the files, else in those that `DRYDOCK_TRUSTED` names, separated by colons, else `trusted:` of drydock.yaml;
