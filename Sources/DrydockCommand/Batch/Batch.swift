@@ -1,6 +1,7 @@
 import ArgumentParser
 import Drydock
 import Foundation
+import Reports
 import Synchronization
 
 /// Runs a command on many containers, and goes on when one fails. Prints a row or a JSON line for each, in the order of their
@@ -15,11 +16,12 @@ struct Batch {
   let leftOut: Int
   let configuration: ContainerConfiguration
   let jobs: Int
-  let job: Job
+  let log: JobLog
   /// How many may fail before no more are started; nil for any number.
   let mostFailures: Int?
   let asJSON: Bool
-  let file: ResultFile?
+
+  var job: Job { log.job }
 
   /// Does the work on each container, and prints each result.
   ///
@@ -33,24 +35,22 @@ struct Batch {
     _ progress: WorkProgress? = nil, isChange: Bool = false,
     _ work: @escaping @Sendable (Container) throws -> BatchResult
   ) -> BatchSummary {
-    let (start, count) = (ContinuousClock.now, containers.count)
+    let count = containers.count
     var number = 1
     progress?.begin(item: number, of: count)
     var rows = BatchRows(names: containers.map(\.name), job: job, asJSON: asJSON)
     let failures = Mutex(0)
-    OrderedWork.run(containers, jobs: jobs) { [configuration, job, mostFailures, asJSON, file] child in
+    OrderedWork.run(containers, jobs: jobs) { [configuration, log, mostFailures, asJSON] child in
       let mayStart = mostFailures.map { most in failures.withLock { $0 <= most } } ?? true
       let start = ContinuousClock.now
       let (result, instance) =
-        mayStart ? Self.result(of: child, configuration, isChange ? job.run : nil, work) : (.skipped, nil)
+        mayStart ? Self.result(of: child, configuration, isChange ? log.job.run : nil, work) : (.skipped, nil)
       if result.isFailure { failures.withLock { $0 += 1 } }
-      guard asJSON || file != nil else { return (result, nil as String?) }
-      let line = ResultLine(
-        job: job, name: child.name, path: child.path, instance: instance,
+      guard asJSON || log.file != nil else { return (result, nil as String?) }
+      let line = log.line(
+        child.name, path: child.path, instance: instance, result,
         seconds: (ContinuousClock.now - start) / .seconds(1))
-      let text = Output.encodedLine(line.document(result))
-      file?.append(text)
-      return (result, asJSON ? text : nil)
+      return (result, asJSON ? line : nil)
     } deliver: { child, done in
       rows.add(child, done.0, line: done.1)
       number = min(number + 1, count)
@@ -58,7 +58,7 @@ struct Batch {
     }
     rows.end()
     (rows.summary.passedOver, rows.summary.leftOut) = (skipped, leftOut)
-    rows.summary.seconds = ResultLine.rounded((ContinuousClock.now - start) / .seconds(1))
+    rows.summary.seconds = log.seconds
     return rows.summary
   }
 
@@ -90,12 +90,11 @@ struct Batch {
   ///
   /// - Parameter undo: the option of `rollback` that undoes the run; nil for one that changes nothing.
   func finish(_ summary: BatchSummary, undo: String? = nil) throws {
-    let line = Output.encodedLine(summary)
-    file?.append(line)
+    let line = log.line(summary)
     if asJSON {
       Output.line(encoded: line)
     } else {
-      let counts = BatchResult.State.allCases.map { (summary.count($0), $0.rawValue) }.filter { $0.0 > 0 }
+      let counts = RunState.allCases.map { (summary.count($0), $0.rawValue) }.filter { $0.0 > 0 }
       let part = job.shard.map { " of shard \($0)" } ?? ""
       Output.line(
         "\(Output.count(containers.count, "container"))\(part)"
@@ -112,7 +111,7 @@ struct Batch {
         "skipped, because nothing shows that these are containers: "
           + summary.passedOver.map(\.printable).listed(5))
     }
-    let isRecorded = file?.report() ?? true
+    let isRecorded = log.file?.report() ?? true
     if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }
     if !isRecorded { throw ExitStatus.failed.code }
   }
@@ -126,7 +125,7 @@ private struct BatchRows {
   private var codes: [Int32] = []
   /// How often each note came, without the container's path in it.
   private var counts: [String: Int] = [:]
-  private static let stateWidth = BatchResult.State.allCases.map(\.rawValue.count).max() ?? 0
+  private static let stateWidth = RunState.allCases.map(\.rawValue.count).max() ?? 0
   private static let notesShown = 3
   /// Whether unseen processes were reported, which are the same for all containers.
   private var hasReportedUnseen = false

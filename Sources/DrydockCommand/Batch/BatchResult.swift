@@ -4,18 +4,7 @@ import Reports
 
 /// What a command did to one container of a batch.
 struct BatchResult: Sendable {
-  enum State: String, Encodable, CaseIterable, Sendable {
-    case changed
-    case pending
-    /// There was nothing to do.
-    case unchanged
-    /// It is unchanged, for the reported reason.
-    case failed
-    /// It was not started, because too many had failed.
-    case skipped
-  }
-
-  var state: State
+  var state: RunState
   /// What was done, in a few words.
   var text: String
   /// What the command prints for one container with `--json`; nil for one that is past what was asked for.
@@ -64,41 +53,11 @@ extension BatchResult {
   }
 }
 
-/// A line of the report with `--json`, and of a file of results: what became of one container, and which job did it.
-struct ResultLine {
-  var job: Job
-  /// What the job works on, if not on containers.
-  var kind: ResultKind?
-  /// Its name in the directory or the list.
-  var name: String, path: String
-  /// Its instance; nil where it could not be opened.
-  var instance: String?
-  var seconds: Double
-
-  func document(_ result: BatchResult) -> ResultObject {
-    [
-      "container": name, "path": path, "instance": instance, "kind": kind, "state": result.state,
-      "changed_before": result.changedBefore ? true : nil,
-      "exit_code": result.exit?.rawValue ?? 0, "notes": result.notes.map(\.text), "result": result.document,
-      "error": result.failure.map { $0.detail(status: $0.status) }, "version_before": result.versions.before,
-      "version_after": result.versions.after, "seconds": Self.rounded(seconds),
-      "time": Self.times.format(Date()),
-      "command": job.command, "run": job.run, "shard": job.shard?.description,
-    ]
-  }
-
-  /// To milliseconds: by them results of one container are put in order.
-  private static let times = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-
-  /// To milliseconds.
-  static func rounded(_ seconds: Double) -> Double { (seconds * 1000).rounded() / 1000 }
-}
-
 /// The last line of the report with `--json`.
 struct BatchSummary: Encodable {
   /// The number of containers, in all and by state.
   private var summary = ["containers": 0].merging(
-    BatchResult.State.allCases.map { ($0.rawValue, 0) }, uniquingKeysWith: +)
+    RunState.allCases.map { ($0.rawValue, 0) }, uniquingKeysWith: +)
   var exitCode: Int32 = 0
   var passedOver: [String] = []
   /// As for one container, over all of them.
@@ -108,13 +67,11 @@ struct BatchSummary: Encodable {
   var command = "", run: RunID?, shard: String?
   var seconds = 0.0
 
-  init(_ job: Job? = nil) {
-    (command, run, shard) = (job?.command ?? "", job?.run, job?.shard?.description)
-  }
+  init(_ job: Job) { (command, run, shard) = (job.command, job.run, job.shard?.description) }
 
-  func count(_ state: BatchResult.State) -> Int { summary[state.rawValue, default: 0] }
+  func count(_ state: RunState) -> Int { summary[state.rawValue, default: 0] }
 
-  mutating func add(_ state: BatchResult.State) {
+  mutating func add(_ state: RunState) {
     summary["containers", default: 0] += 1
     summary[state.rawValue, default: 0] += 1
   }

@@ -119,8 +119,8 @@ struct FleetOptions: ParsableArguments {
     let most = configuration.groups.isEmpty ? ProcessInfo.processInfo.activeProcessorCount : 1
     return Batch(
       path: all, containers: wave, skipped: found.skipped, leftOut: found.containers.count - wave.count,
-      configuration: configuration, jobs: jobs ?? most, job: job,
-      mostFailures: maxFailures.map { $0.most(of: wave.count) }, asJSON: asJSON, file: try options.file())
+      configuration: configuration, jobs: jobs ?? most, log: try JobLog(options, job),
+      mostFailures: maxFailures.map { $0.most(of: wave.count) }, asJSON: asJSON)
   }
 
   private func containers(

@@ -87,7 +87,7 @@ struct TestCommand: Subcommand {
     display.progress?.begin(item: number, of: count)
     let result = try suite.run {
       text.add($0)
-      log?.add($0)
+      log.add($0)
       number = min(number + 1, count)
       display.progress?.begin(item: number, of: count)
     }
@@ -108,7 +108,7 @@ struct TestCommand: Subcommand {
       text.end(result, showsAll: details, isRecorded: isRecorded)
     }
     let hasPassed = result.passed && isRecorded
-    let hasWritten = log?.finish(hasPassed ? 0 : ExitStatus.failed.rawValue) ?? true
+    let hasWritten = log.end(hasPassed ? 0 : ExitStatus.failed.rawValue)
     if !hasPassed || !hasWritten { throw ExitStatus.failed.code }
   }
 

@@ -79,9 +79,9 @@ struct VerifyCommand: Subcommand {
       let name = path.lastName
       let path = Redactor().shown(message: path)
       failed = failed ?? failure
-      log?.add(
-        name, path: path,
-        BatchResult(state: .failed, text: "", exit: failure.status, failure: failure), since: start)
+      log.add(
+        name, path: path, BatchResult(state: .failed, text: "", exit: failure.status, failure: failure),
+        seconds: (ContinuousClock.now - start) / .seconds(1))
       checked.append([
         "path": path, "ok": false, "error": failure.message, "unreadable_archives": failure.unreadable,
       ])
@@ -107,9 +107,9 @@ struct VerifyCommand: Subcommand {
         ])
         intact = path
         let version = report.header.schemaVersion
-        log?.add(
+        log.add(
           path.lastName, path: path, BatchResult(state: .unchanged, text: "", versions: (version, version)),
-          since: start)
+          seconds: (ContinuousClock.now - start) / .seconds(1))
         guard !common.json, !common.quiet else { continue }
         let depth = data ? "every byte" : "structure"
         Output.line(
@@ -142,7 +142,7 @@ struct VerifyCommand: Subcommand {
       comparison = found
     }
     if common.json { Output.json(document) }
-    let isRecorded = log?.finish(failed?.status.rawValue ?? 0) ?? true
+    let isRecorded = log.end(failed?.status.rawValue ?? 0)
     if let failed { throw failed.status.code }
     if !isRecorded { throw ExitStatus.failed.code }
     if comparison?.isEqual == false { throw ExitStatus.pending.code }
