@@ -32,11 +32,9 @@ struct ListCommand: Subcommand {
     guard last.map({ $0 > 0 }) ?? true else {
       throw UsageError(message: "--last is the number of archives to list; give 1 or more")
     }
-    let display = try showing.display(asJSON: common.json)
-    defer { display.end() }
-    let all = try Repository(path).list(
-      keys: key.keys().all, trusted: trust.keys(configuration), progress: display.progress)
-    display.end()
+    let all = try showing.during(common) {
+      try Repository(path).list(keys: key.keys().all, trusted: trust.keys(configuration), progress: $0)
+    }
     var listing = all.filtered(app: app, instance: instance)
     do { if let since { listing = try listing.since(since) } } catch let error as DrydockError {
       throw UsageError(message: "--since: \(error.message)")

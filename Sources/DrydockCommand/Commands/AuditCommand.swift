@@ -95,11 +95,10 @@ struct AuditCommand: Subcommand {
     var options = AuditOptions()
     options.transaction = try container.wait.transaction(deviceKeys)
     options.app = declared
-    let display = try showing.display(asJSON: common.json)
-    defer { display.end() }
-    options.transaction.progress = display.progress
-    var report = try opened.audit(options)
-    display.end()
+    var report = try showing.during(common) {
+      options.transaction.progress = $0
+      return try opened.audit(options)
+    }
     // The private directory it was unpacked to means nothing to the user.
     if one.isForeign { report.root = realPath(one.path) ?? one.path }
     try reports.write(report)
@@ -123,10 +122,7 @@ extension AuditCommand {
     var options = AuditOptions()
     options.transaction = try container.wait.transaction(deviceKeys)
     options.app = try declaration()
-    let display = try showing.display(asJSON: common.json)
-    defer { display.end() }
-    display.progress?.begin(.inspect)
-    let summary = batch.run(display.progress) { [options, failOn] container in
+    let summary = try batch.run(showing, common, .inspect) { [options, failOn] container in
       let report = try container.audit(options)
       var result = BatchResult(
         state: .unchanged, text: report.summary, document: Self.document(report))
@@ -141,7 +137,6 @@ extension AuditCommand {
       }
       return result
     }
-    display.end()
     try batch.finish(summary)
   }
 }

@@ -66,12 +66,11 @@ struct ExportCommand: Subcommand {
     let signing = try copy.signing.copies(configuration)
     let opened = try Archive(
       path: file, keys: keys.opening(file), limit: copy.expansion.limit(), trusted: signing.sources)
-    let display = try showing.display(asJSON: common.json)
-    defer { display.end() }
-    let report = try SnapshotCopy.export(
-      opened, to: place, encryption: encryption, signing: signing.keys, tool: DrydockVersion.tool,
-      progress: display.progress)
-    display.end()
+    let report = try showing.during(common) {
+      try SnapshotCopy.export(
+        opened, to: place, encryption: encryption, signing: signing.keys, tool: DrydockVersion.tool,
+        progress: $0)
+    }
     if common.json {
       return Output.json(
         [
@@ -142,7 +141,7 @@ struct RekeyCommand: Subcommand {
     var (rekeyed, failed): ([ResultObject], [ResultObject]) = ([], [])
     var reports: [CopyReport] = []
     var firstFailure: Failure?
-    let display = try showing.display(asJSON: common.json)
+    let display = try showing.display(common)
     defer { display.end() }
     for (index, name) in names.enumerated() {
       var path = name

@@ -64,13 +64,12 @@ struct DiffCommand: Subcommand {
     let rowLimit = details ? 10_000 : 5
     options.rowLimit = page.html == nil ? rowLimit : max(rowLimit, HTMLPage.rowLimit)
     var transaction = try wait.transaction(deviceKeys)
-    let display = try showing.display(asJSON: common.json)
-    defer { display.end() }
-    transaction.progress = display.progress
-    (options.redactor, options.progress) = (transaction.redactor, display.progress)
-    let comparison = try Comparison(
-      of: first, with: second, configuration: configuration, options: options, transaction: transaction)
-    display.end()
+    options.redactor = transaction.redactor
+    let comparison = try showing.during(common) {
+      (transaction.progress, options.progress) = ($0, $0)
+      return try Comparison(
+        of: first, with: second, configuration: configuration, options: options, transaction: transaction)
+    }
     let (before, after) = (ComparedOperand(first, a), ComparedOperand(second, b))
     let opening = ["a: \(before.text)", "b: \(after.text)"]
     let left = only.isEmpty ? [] : ContainerStore.allCases.filter { !only.contains($0) }.map(\.rawValue)

@@ -100,17 +100,15 @@ struct ForgetCommand: Subcommand {
     if everything {
       guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
     }
-    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
-    defer { display.end() }
-    let report =
+    let report = try showing.during(common) { progress in
       everything
-      ? try place.forgetEverything(
-        app: app, instance: instance, keys: keys, cache: Environment.cache, dryRun: dryRun,
-        lockTimeout: timeout, progress: display.progress)
-      : try place.forget(
-        keeping: rules.policy(configuration), app: app, instance: instance, keys: keys,
-        compacting: compaction, dryRun: dryRun, lockTimeout: timeout, progress: display.progress)
-    display.end()
+        ? try place.forgetEverything(
+          app: app, instance: instance, keys: keys, cache: Environment.cache, dryRun: dryRun,
+          lockTimeout: timeout, progress: progress)
+        : try place.forget(
+          keeping: rules.policy(configuration), app: app, instance: instance, keys: keys,
+          compacting: compaction, dryRun: dryRun, lockTimeout: timeout, progress: progress)
+    }
     if common.json { Output.json(document(report)) } else { write(report) }
     if !report.unreadable.isEmpty || !report.unattributed.isEmpty || !report.notCompacted.isEmpty {
       throw ExitStatus.incomplete.code

@@ -155,7 +155,7 @@ struct ImportTargetOptions: ParsableArguments {
     let configuration = try common.configuration()
     let work = ContainerImport(app, configuration: configuration, instance: instance)
     var transaction = try wait.transaction(deviceKeys)
-    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+    let display = try showing.display(common)
     defer { display.end() }
     transaction.progress = display.progress
     let report: ImportReport

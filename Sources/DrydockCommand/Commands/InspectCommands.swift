@@ -35,11 +35,10 @@ struct InspectCommand: Subcommand {
 
   private func inspect(_ opened: Container) throws {
     var options = try container.wait.transaction(deviceKeys)
-    let display = try showing.display(asJSON: common.json)
-    defer { display.end() }
-    options.progress = display.progress
-    var inspection = try opened.inspect(options: options)
-    display.end()
+    var inspection = try showing.during(common) {
+      options.progress = $0
+      return try opened.inspect(options: options)
+    }
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
     let pending = try excluded && page.html == nil ? nil : pending(of: opened, inspection, options)

@@ -71,7 +71,7 @@ struct MigrateCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let display = try showing.display(asJSON: common.json)
+    let display = try showing.display(common)
     defer { display.end() }
     if let batch = try container.batch(configuration, "migrate", asJSON: common.json) {
       return try run(batch, display)

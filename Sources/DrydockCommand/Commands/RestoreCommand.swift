@@ -104,7 +104,7 @@ struct RestoreCommand: Subcommand {
     )
     (options.acceptsIncomplete, options.checksContents) = (extent.partial, extent.checkContents)
     options.transaction = try container.wait.transaction(deviceKeys, use)
-    let display = try showing.display(asJSON: common.json)
+    let display = try showing.display(common)
     defer { display.end() }
     options.transaction.progress = display.progress
     let target = try Restore.target(

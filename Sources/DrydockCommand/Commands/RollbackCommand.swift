@@ -59,7 +59,7 @@ struct RollbackCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let display = try showing.display(asJSON: common.json)
+    let display = try showing.display(common)
     defer { display.end() }
     display.progress?.begin(.rollback)
     let request = try request()

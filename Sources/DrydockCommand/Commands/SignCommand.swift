@@ -40,7 +40,7 @@ struct SignCommand: Subcommand {
     var keys = try key.keys()
     let timeout = try wait.timeout()
     let paths = try paths(configuration, keys)
-    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+    let display = try showing.display(common)
     defer { display.end() }
     var signed: [ResultObject] = []
     for (index, path) in paths.enumerated() {

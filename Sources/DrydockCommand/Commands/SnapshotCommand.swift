@@ -67,14 +67,11 @@ struct SnapshotCommand: Subcommand {
     try container.one.reading(configuration, expansion) { opened in
       try place?.createIfNeeded()
       var options = try options(encryption, signing)
-      let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
-      defer { display.end() }
-      options.progress = display.progress
-      let report =
-        if let place {
-          try opened.snapshot(into: place, options: options)
-        } else { try opened.snapshot(to: output ?? "", options: options) }
-      display.end()
+      let report = try showing.during(common) {
+        options.progress = $0
+        return try place.map { try opened.snapshot(into: $0, options: options) }
+          ?? opened.snapshot(to: output ?? "", options: options)
+      }
       try show(report, opened, options)
     }
   }
@@ -181,10 +178,7 @@ extension SnapshotCommand {
     if options.signing.isEmpty, options.trusted != nil, !common.json {
       Output.warning("the archives are not signed, and only signed ones are restored here; give --sign FILE")
     }
-    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
-    defer { display.end() }
-    display.progress?.begin(.snapshot)
-    let summary = batch.run(display.progress) { [options] container in
+    let summary = try batch.run(showing, common, .snapshot) { [options] container in
       var options = options
       if let run {
         // Copies of a container have one instance: its directory is a part of the tag, as a hash.
@@ -207,7 +201,6 @@ extension SnapshotCommand {
         exit: report.isIncomplete ? .incomplete : nil,
         versions: (version, version))
     }
-    display.end()
     try batch.finish(summary)
   }
 }

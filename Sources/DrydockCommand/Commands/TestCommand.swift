@@ -79,19 +79,18 @@ struct TestCommand: Subcommand {
       suite = try fixtures.suite(found.catalog, configuration, options)
     }
     let text = SuiteText(suite, isShown: !common.json)
-    let display = try showing.display(asJSON: common.json)
-    defer { display.end() }
-    display.progress?.begin(.test)
     let count = suite.fixtures.count
-    var number = 1
-    display.progress?.begin(item: number, of: count)
-    let result = try suite.run {
-      text.add($0)
-      log.add($0)
-      number = min(number + 1, count)
-      display.progress?.begin(item: number, of: count)
+    let result = try showing.during(common) { progress in
+      progress?.begin(.test)
+      var number = 1
+      progress?.begin(item: number, of: count)
+      return try suite.run {
+        text.add($0)
+        log.add($0)
+        number = min(number + 1, count)
+        progress?.begin(item: number, of: count)
+      }
     }
-    display.end()
     try reports.write(result)
     try page.write(
       Report(

@@ -87,7 +87,7 @@ struct VerifyCommand: Subcommand {
       ])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
-    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+    let display = try showing.display(common)
     defer { display.end() }
     // When standard output is closed, hours of reading would be for nothing.
     for (index, name) in names.enumerated() where StandardStreams.fault == nil {
@@ -222,10 +222,7 @@ extension VerifyCommand {
   ) throws {
     let path = try repository.required(batch.configuration, or: "nothing to verify; give -r REPOSITORY")
     let index = try ArchiveIndex(Repository(path))
-    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
-    defer { display.end() }
-    display.progress?.begin(.verify)
-    let summary = batch.run(display.progress) { [data] container in
+    let summary = try batch.run(showing, common, .verify) { [data] container in
       guard let path = index.newest(app: container.app, instance: container.instance) else {
         throw DrydockError(
           .notFound, "the repository has no archive of this container; `drydock snapshot` makes one",
@@ -245,7 +242,6 @@ extension VerifyCommand {
         ],
         versions: (version, version))
     }
-    display.end()
     try batch.finish(summary)
   }
 }

@@ -19,15 +19,20 @@ struct ProgressOptions: ParsableArguments {
     value: "mode")
   var progress: Mode?
 
-  /// Begins to show progress, until ``ProgressDisplay/end()``.
+  /// Shows progress while the work is done; its result is printed afterwards.
   ///
-  /// - Parameters:
-  ///   - asJSON: whether the result is JSON: then progress is shown only on request.
-  ///   - isQuiet: whether only errors are printed.
-  func display(asJSON: Bool, isQuiet: Bool = Output.isQuiet) throws -> ProgressDisplay {
+  /// - Parameter work: gets what it counts in; nil when nothing is shown, as a rule with a result in JSON.
+  func during<Value>(_ common: CommonOptions, _ work: (WorkProgress?) throws -> Value) throws -> Value {
+    let display = try display(common)
+    defer { display.end() }
+    return try work(display.progress)
+  }
+
+  /// The same until ``ProgressDisplay/end()``, for a command that prints before its work is done.
+  func display(_ common: CommonOptions) throws -> ProgressDisplay {
     switch try mode() {
-    case .json where !isQuiet: ProgressDisplay(.json)
-    case .auto where !asJSON && !isQuiet && StandardStreams.canShowStatus: ProgressDisplay(.line)
+    case .json where !common.quiet: ProgressDisplay(.json)
+    case .auto where !common.json && !common.quiet && StandardStreams.canShowStatus: ProgressDisplay(.line)
     default: ProgressDisplay(nil)
     }
   }
