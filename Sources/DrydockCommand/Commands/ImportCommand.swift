@@ -38,7 +38,7 @@ struct ImportCommand: Subcommand {
     let opened = try found.opened(with: target.password(isNeeded: found.isEncrypted, backup))
     guard let app else {
       let contents = try opened.list()
-      return list(contents, BackupDocument(found), { ImportText.write(found) }) {
+      return list(contents, DescribedBackup(found)) {
         [
           $0.kind.rawValue, $0.id, Output.count($0.files, "file"), Output.size($0.bytes),
           $0.damaged > 0 ? "\($0.damaged) damaged" : "",
@@ -58,7 +58,7 @@ struct ImportCommand: Subcommand {
     let key = try found.key(target.password(isNeeded: found.isEncrypted, backup))
     guard let app else {
       let contents = try found.list(key, limit: expansion.limit())
-      return list(contents, BackupDocument(found), { ImportText.write(found) }) {
+      return list(contents, DescribedBackup(found)) {
         [
           $0.package, Output.count($0.files, "file"), Output.size($0.bytes),
           $0.hasProgram ? "with its program" : "",
@@ -69,10 +69,10 @@ struct ImportCommand: Subcommand {
   }
 
   private func list<Contents: Encodable & Sendable>(
-    _ contents: [Contents], _ document: BackupDocument, _ write: () -> Void, row: (Contents) -> [String]
+    _ contents: [Contents], _ described: DescribedBackup, row: (Contents) -> [String]
   ) {
-    if common.json { return Output.json(["backup": document, "contents": contents]) }
-    write()
+    if common.json { return Output.json(["backup": described, "contents": contents]) }
+    described.write(backup)
     Output.table(contents.map(row))
     if contents.isEmpty { Output.note("the backup has no app with data") }
   }
@@ -241,10 +241,12 @@ struct ImportTargetOptions: ParsableArguments {
   }
 }
 
-/// What a backup is, in JSON.
-private struct BackupDocument: Encodable, Sendable {
+/// What a backup is: a document in JSON, or two lines.
+private struct DescribedBackup: Encodable, Sendable {
   var source: DeviceSource, encrypted: Bool
+  /// Of an iPhone's.
   var device: String?, system: String?, time: String?
+  /// Of an Android device's.
   var version: Int?, compressed: Bool?
 
   init(_ backup: IPhoneBackup) {
@@ -253,30 +255,21 @@ private struct BackupDocument: Encodable, Sendable {
   }
 
   init(_ backup: AndroidBackup) {
-    (source, encrypted, version, compressed) = (
-      .androidBackup, backup.isEncrypted, backup.version, backup.isCompressed
-    )
+    (source, encrypted) = (.androidBackup, backup.isEncrypted)
+    (version, compressed) = (backup.version, backup.isCompressed)
+  }
+
+  func write(_ path: String) {
+    let details = [
+      device.map { "\"\($0)\"" }, system, time, version.map { "version \($0)" },
+      compressed.map { $0 ? "compressed" : "not compressed" }, encrypted ? "encrypted" : "not encrypted",
+    ]
+    Output.line("\(source.name): \(details.compactMap(\.self).joined(separator: ", "))")
+    Output.line("  \(realPath(path) ?? path)")
   }
 }
 
 enum ImportText {
-  static func write(_ backup: IPhoneBackup) {
-    let details = [
-      backup.device.map { "\"\($0)\"" }, backup.system, backup.time,
-      backup.isEncrypted ? "encrypted" : "not encrypted",
-    ]
-    Output.line("\(DeviceSource.iphoneBackup.name): \(details.compactMap { $0 }.joined(separator: ", "))")
-    Output.line("  \(realPath(backup.path) ?? backup.path)")
-  }
-
-  static func write(_ backup: AndroidBackup) {
-    Output.line(
-      "\(DeviceSource.androidBackup.name): version \(backup.version), "
-        + "\(backup.isCompressed ? "compressed" : "not compressed"), "
-        + "\(backup.isEncrypted ? "encrypted" : "not encrypted")")
-    Output.line("  \(realPath(backup.path) ?? backup.path)")
-  }
-
   static func summary(_ report: ImportReport, _ app: some ImportedApp) -> String {
     let items = report.vaultItems.isEmpty ? "" : ", \(Output.count(report.vaultItems.count, "vault item"))"
     return "imported \(app.app): \(Output.count(report.files, "file")), \(Output.size(report.bytes))\(items)"
@@ -300,15 +293,12 @@ enum ImportText {
   /// Says what a backup or a simulator's device is, and which command makes a container of it.
   static func inspect(_ source: DeviceSource, _ path: String, asJSON: Bool) throws {
     switch source {
-    case .iphoneBackup:
-      let backup = try IPhoneBackup(at: path)
-      if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
-      write(backup)
-      Output.advice("`drydock import \(Output.word(path)) --list` lists the apps in it")
-    case .androidBackup:
-      let backup = try AndroidBackup(at: path)
-      if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
-      write(backup)
+    case .iphoneBackup, .androidBackup:
+      let backup =
+        try source == .iphoneBackup
+        ? DescribedBackup(IPhoneBackup(at: path)) : DescribedBackup(AndroidBackup(at: path))
+      if asJSON { return Output.json(["backup": backup]) }
+      backup.write(path)
       Output.advice("`drydock import \(Output.word(path)) --list` lists the apps in it")
     case .iphoneBackups, .simulator:
       if asJSON { return Output.json(["source": source, "path": path]) }
