@@ -207,6 +207,15 @@ extension DrydockError {
 /// A command line that the argument parser accepts, but that is invalid.
 struct UsageError: Error {
   var message: String
+
+  init(_ message: String) { self.message = message }
+
+  /// Reads the value of an option: what is wrong with it is wrong with the command line.
+  static func reading<Value>(_ option: String, _ value: () throws -> Value) throws -> Value {
+    do { return try value() } catch let error as DrydockError {
+      throw UsageError("\(option): \(error.message)")
+    }
+  }
 }
 
 enum ExitStatus: Int32 {

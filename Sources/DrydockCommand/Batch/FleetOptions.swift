@@ -32,8 +32,7 @@ struct JobOptions: ParsableArguments {
     if let part, let shard, run == nil, part.run == nil {
       let reason = part.missing.map { ", because the variable \($0) is not set" } ?? ""
       throw UsageError(
-        message:
-          "--shard \(shard) needs --run ID\(reason): all jobs of a run have the same name, by which `drydock summary` and "
+        "--shard \(shard) needs --run ID\(reason): all jobs of a run have the same name, by which `drydock summary` and "
           + "`drydock rollback` find what they did")
     }
     do {
@@ -41,7 +40,7 @@ struct JobOptions: ParsableArguments {
         command: command, shard: part?.shard, run: try run.map { try RunID($0) } ?? part?.run ?? RunID.new(),
         isNamed: run != nil || part?.run != nil)
     } catch let error as DrydockError where error.code == .usage {
-      throw UsageError(message: "--run: \(error.message)")
+      throw UsageError("--run: \(error.message)")
     }
   }
 

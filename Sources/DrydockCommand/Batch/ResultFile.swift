@@ -16,7 +16,7 @@ final class ResultFile: Sendable {
   /// - Throws: when the file cannot be written, is not one of results, or another job writes it: before the work, not after.
   init(_ path: String) throws {
     self.path = path
-    guard !path.isEmpty, path != "-" else { throw UsageError(message: "--result needs the name of a file") }
+    guard !path.isEmpty, path != "-" else { throw UsageError("--result needs the name of a file") }
     if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
       // What fails here fails below, with its reason.
       try? FileManager.default.createDirectory(
@@ -27,7 +27,7 @@ final class ResultFile: Sendable {
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       close(descriptor)
-      throw UsageError(message: "--result \(path) is not a regular file: give a file")
+      throw UsageError("--result \(path) is not a regular file: give a file")
     }
     do {
       guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -47,8 +47,7 @@ final class ResultFile: Sendable {
   private func removeCutLine(size: Int64) throws {
     if size == 0 { return }
     guard try bytes(at: 0, count: 1) == [UInt8(ascii: "{")] else {
-      throw UsageError(
-        message: "--result \(path) exists, and has no results: give another file, or remove it")
+      throw UsageError("--result \(path) exists, and has no results: give another file, or remove it")
     }
     var end = size
     while end > 0 {

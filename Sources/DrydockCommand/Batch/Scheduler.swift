@@ -29,10 +29,8 @@ struct JobShard {
       (run, missing) = (try Self.kubernetesJob(variables), "JOB_NAME")
     default:
       throw UsageError(
-        message:
-          "--shard \(text) is not a part of the work: give I/N, such as 3/8, with I from 1 to N; or slurm; or "
-          + "kubernetes, or kubernetes/N"
-      )
+        "--shard \(text) is not a part of the work: give I/N, such as 3/8, with I from 1 to N; or slurm; or "
+          + "kubernetes, or kubernetes/N")
     }
   }
 
@@ -45,11 +43,10 @@ struct JobShard {
     /// - Parameter advice: how the job gets the variable.
     func number(_ name: String, _ advice: String) throws -> Int {
       guard let text = self[name] else {
-        throw UsageError(
-          message: "--shard \(scheduler) needs the variable \(name), which is not set; \(advice)")
+        throw UsageError("--shard \(scheduler) needs the variable \(name), which is not set; \(advice)")
       }
       guard let number = Shard.number(text) else {
-        throw UsageError(message: "--shard \(scheduler): \(name) is `\(text)`, not a number; \(advice)")
+        throw UsageError("--shard \(scheduler): \(name) is `\(text)`, not a number; \(advice)")
       }
       return number
     }
@@ -77,7 +74,7 @@ struct JobShard {
 
   private static func irregular(_ reason: String) -> UsageError {
     UsageError(
-      message: "--shard slurm cannot number the tasks of this array: \(reason); submit a whole one, such as "
+      "--shard slurm cannot number the tasks of this array: \(reason); submit a whole one, such as "
         + "--array=1-8, or give the shard: --shard \"$SLURM_ARRAY_TASK_ID/8\"")
   }
 
@@ -87,7 +84,7 @@ struct JobShard {
     let number: Int
     if let count {
       guard let given = Shard.number(count), given > 0 else {
-        throw UsageError(message: "--shard kubernetes/\(count): \(count) is not a number of shards")
+        throw UsageError("--shard kubernetes/\(count): \(count) is not a number of shards")
       }
       number = given
     } else {
@@ -96,8 +93,7 @@ struct JobShard {
     }
     guard index < number else {
       throw UsageError(
-        message:
-          "--shard kubernetes: the completion index \(index) is beyond \(number) shards; give the job's "
+        "--shard kubernetes: the completion index \(index) is beyond \(number) shards; give the job's "
           + "`completions`")
     }
     return try Shard(index + 1, of: number)

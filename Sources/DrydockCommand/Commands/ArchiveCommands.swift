@@ -30,15 +30,13 @@ struct ListCommand: Subcommand {
     let configuration = try common.configuration()
     let path = try repository.required(configuration)
     guard last.map({ $0 > 0 }) ?? true else {
-      throw UsageError(message: "--last is the number of archives to list; give 1 or more")
+      throw UsageError("--last is the number of archives to list; give 1 or more")
     }
     let all = try showing.during(common) {
       try Repository(path).list(keys: key.keys().all, trusted: trust.keys(configuration), progress: $0)
     }
     var listing = all.filtered(app: app, instance: instance)
-    do { if let since { listing = try listing.since(since) } } catch let error as DrydockError {
-      throw UsageError(message: "--since: \(error.message)")
-    }
+    if let since { listing = try UsageError.reading("--since") { try listing.since(since) } }
     if let last { listing = listing.newest(last) }
     if common.json {
       Output.json(document(listing))

@@ -17,7 +17,7 @@ struct CopyOptions: ParsableArguments {
     case (let file?, nil): return .file(file)
     case (nil, let directory?): return .repository(directory)
     case (nil, nil): return nil
-    default: throw UsageError(message: "give either -o FILE or --into DIRECTORY")
+    default: throw UsageError("give either -o FILE or --into DIRECTORY")
     }
   }
 }
@@ -51,7 +51,7 @@ struct ExportCommand: Subcommand {
 
   func run() throws {
     guard let place = try copy.target() ?? repository.repository.map({ .repository($0) }) else {
-      throw UsageError(message: "no place for the archive; give -o FILE, --into DIRECTORY or -r REPOSITORY")
+      throw UsageError("no place for the archive; give -o FILE, --into DIRECTORY or -r REPOSITORY")
     }
     let configuration = try common.configuration()
     var keys = try copy.key.keys()
@@ -59,8 +59,7 @@ struct ExportCommand: Subcommand {
     let file = try repository.archive(archive, configuration, keys)
     if encryption == nil, !copy.recipients.noEncryption, let present = try Archive.encryption(path: file) {
       throw UsageError(
-        message:
-          "\(file) is \(present), and the new archive would not be; give --recipient age1…, or "
+        "\(file) is \(present), and the new archive would not be; give --recipient age1…, or "
           + "--no-encryption if anyone may read it")
     }
     let signing = try copy.signing.copies(configuration)
@@ -131,7 +130,7 @@ struct RekeyCommand: Subcommand {
     let target = try target()
     guard let encryption = try copy.recipients.encryption(configuration) else {
       throw UsageError(
-        message: "no recipients are given; use --recipient age1… or --passphrase-file FILE "
+        "no recipients are given; use --recipient age1… or --passphrase-file FILE "
           + "(`drydock export --no-encryption` writes an unencrypted copy)")
     }
     var keys = try copy.key.keys()
@@ -182,12 +181,12 @@ struct RekeyCommand: Subcommand {
     let target = try copy.target()
     guard replace != (target != nil) else {
       throw UsageError(
-        message: replace
+        replace
           ? "give one of -o FILE, --into DIRECTORY and --replace"
           : "no place for the copy; give -o FILE or --into DIRECTORY, or --replace")
     }
     if copy.output != nil, archives.count != 1 {
-      throw UsageError(message: "-o FILE is for one archive; give --into DIRECTORY")
+      throw UsageError("-o FILE is for one archive; give --into DIRECTORY")
     }
     return target
   }

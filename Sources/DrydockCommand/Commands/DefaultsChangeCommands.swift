@@ -72,13 +72,13 @@ struct DefaultsWriteCommand: Subcommand {
         ? SecretFile.readStandardInput(limit: Self.limit) : SecretFile.read(file, limit: Self.limit)
       if type == .data { return .data(content.withBytes { Array($0) }) }
       guard let text = content.withBytes({ String(validating: $0, as: UTF8.self) }) else {
-        throw UsageError(message: "the value is not UTF-8 text; --type data writes any bytes")
+        throw UsageError("the value is not UTF-8 text; --type data writes any bytes")
       }
       // Files of text end with a line break.
       return try SettingType.value(of: text.hasSuffix("\n") ? String(text.dropLast()) : text, as: type)
     case (nil, nil):
-      throw UsageError(message: "no value is given; give it behind the key, or --value-file FILE")
-    case (_?, _?): throw UsageError(message: "give either a value or --value-file, not both")
+      throw UsageError("no value is given; give it behind the key, or --value-file FILE")
+    case (_?, _?): throw UsageError("give either a value or --value-file, not both")
     }
   }
 }
@@ -99,7 +99,7 @@ struct DefaultsDeleteCommand: Subcommand {
   var common: CommonOptions { change.common }
 
   func run() throws {
-    if part.path != nil, keys.count > 1 { throw UsageError(message: "--path is for a single setting") }
+    if part.path != nil, keys.count > 1 { throw UsageError("--path is for a single setting") }
     try change.run(.delete(try keys.map(part.address)), on: container)
   }
 }

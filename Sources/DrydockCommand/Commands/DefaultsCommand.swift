@@ -44,7 +44,7 @@ struct DefaultsReadCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
-    if key == nil, part.path != nil { throw UsageError(message: "--path needs the name of a setting") }
+    if key == nil, part.path != nil { throw UsageError("--path needs the name of a setting") }
     let place = try place.place()
     try container.reading(common.configuration(), expansion) { opened in
       let options = try container.wait.transaction()
@@ -175,8 +175,7 @@ struct DefaultsExportCommand: Subcommand {
 
   func run() throws {
     if output == "-", common.json {
-      throw UsageError(
-        message: "--json describes the file that was written: name one; --as json exports JSON")
+      throw UsageError("--json describes the file that was written: name one; --as json exports JSON")
     }
     let place = try place.place()
     try container.reading(common.configuration(), expansion) { opened in
@@ -184,8 +183,7 @@ struct DefaultsExportCommand: Subcommand {
       let value = PropertyListValue.dictionary(file.root)
       if output == "-", isatty(STDOUT_FILENO) == 1, SecretPattern.isSecret(value) {
         throw UsageError(
-          message:
-            "standard output is a terminal, and the settings contain secrets; pipe it, or give a file")
+          "standard output is a terminal, and the settings contain secrets; pipe it, or give a file")
       }
       let bytes = try DrydockError.locating(path.description) { try format.encode(value) }
       try PropertyListInput.write(bytes, to: output)
@@ -222,10 +220,10 @@ struct DefaultsConvertCommand: Subcommand {
 
   func run() throws {
     if inPlace, output != nil || file == "-" {
-      throw UsageError(message: "--in-place replaces the file that is named: leave --output out")
+      throw UsageError("--in-place replaces the file that is named: leave --output out")
     }
     if output ?? "-" == "-", !inPlace, common.json {
-      throw UsageError(message: "--json describes the file that was written: give --output FILE")
+      throw UsageError("--json describes the file that was written: give --output FILE")
     }
     let value = try PropertyListInput.read(file)
     let bytes = try DrydockError.locating(file) { try format.encode(value) }
@@ -233,8 +231,7 @@ struct DefaultsConvertCommand: Subcommand {
       try PropertyListInput.replace(file, with: bytes)
     } else {
       if output == nil, format == .binary, isatty(STDOUT_FILENO) == 1 {
-        throw UsageError(
-          message: "a binary property list is not for a terminal; pipe it, or give --output FILE")
+        throw UsageError("a binary property list is not for a terminal; pipe it, or give --output FILE")
       }
       try PropertyListInput.write(bytes, to: output ?? "-")
     }

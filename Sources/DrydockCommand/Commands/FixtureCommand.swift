@@ -85,11 +85,11 @@ struct FixtureCaptureCommand: Subcommand {
 
   private func options() throws -> CaptureOptions {
     var options = CaptureOptions()
-    guard rows > 0 else { throw UsageError(message: "--rows is 1 or more, not \(rows)") }
+    guard rows > 0 else { throw UsageError("--rows is 1 or more, not \(rows)") }
     if let wrong = columns.first(where: { $0.split(separator: ".", maxSplits: 1).count != 2 }) {
-      throw UsageError(message: "--replace names TABLE.COLUMN, such as task.title; not \(wrong)")
+      throw UsageError("--replace names TABLE.COLUMN, such as task.title; not \(wrong)")
     }
-    if let at, at < 0 { throw UsageError(message: "--at is a schema version, 0 or more; not \(at)") }
+    if let at, at < 0 { throw UsageError("--at is a schema version, 0 or more; not \(at)") }
     (options.rows, options.columns, options.keys) = (rows, Set(columns), Set(keys))
     (options.files, options.dropped, options.kept, options.version) = (files, drop, keep, at)
     return options

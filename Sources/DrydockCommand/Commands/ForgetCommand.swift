@@ -27,15 +27,11 @@ struct RetentionOptions: ParsableArguments {
     var policy = RetentionPolicy()
     for (name, number, path) in counts {
       guard let number else { continue }
-      guard number >= 0 else {
-        throw UsageError(message: "--keep-\(name) is \(number); give the number of archives")
-      }
+      guard number >= 0 else { throw UsageError("--keep-\(name) is \(number); give the number of archives") }
       policy[keyPath: path] = number
     }
-    do { policy.within = try keepWithin.map { try RetentionPolicy.Period($0) } } catch let error
-      as DrydockError
-    {
-      throw UsageError(message: "--keep-within: \(error.message)")
+    policy.within = try UsageError.reading("--keep-within") {
+      try keepWithin.map { try RetentionPolicy.Period($0) }
     }
     policy.tags = keepTags.map(RetentionPolicy.tagList)
     return policy
@@ -89,10 +85,10 @@ struct ForgetCommand: Subcommand {
     let configuration = try common.configuration()
     let path = try repository.required(configuration)
     guard !everything || !rules.areGiven else {
-      throw UsageError(message: "--everything goes with no --keep rule; leave one out")
+      throw UsageError("--everything goes with no --keep rule; leave one out")
     }
     guard !everything || compact == nil else {
-      throw UsageError(message: "--everything leaves nothing to compact; leave one out")
+      throw UsageError("--everything leaves nothing to compact; leave one out")
     }
     let (place, keys) = (Repository(path), try key.keys().all)
     let timeout = try wait.timeout()
@@ -118,7 +114,7 @@ struct ForgetCommand: Subcommand {
   private func compaction(_ configuration: ContainerConfiguration) throws -> CompactionOptions? {
     guard let compact else { return nil }
     guard compact.hasSuffix("%"), let percent = Int(compact.dropLast()), (0...100).contains(percent) else {
-      throw UsageError(message: "--compact is \(compact); give a percentage, such as 25%")
+      throw UsageError("--compact is \(compact); give a percentage, such as 25%")
     }
     var options = CompactionOptions()
     options.share = Double(percent) / 100
@@ -133,7 +129,7 @@ struct ForgetCommand: Subcommand {
   private func isConfirmed(_ place: Repository, _ keys: AgeKeys) throws -> Bool {
     if yes { return true }
     guard !common.json, isatty(STDIN_FILENO) == 1 else {
-      throw UsageError(message: "--everything asks on a terminal, and there is none; give --yes")
+      throw UsageError("--everything asks on a terminal, and there is none; give --yes")
     }
     let report = try place.forgetEverything(app: app, instance: instance, keys: keys, dryRun: true)
     for owner in Set(report.removed.map(\.owner)).sorted() { Output.message("  - \(owner)".printable) }
@@ -250,7 +246,7 @@ struct TagCommand: Subcommand {
   func run() throws {
     let configuration = try common.configuration()
     guard !added.isEmpty || !removed.isEmpty else {
-      throw UsageError(message: "nothing to change; give --add TAG or --remove TAG")
+      throw UsageError("nothing to change; give --add TAG or --remove TAG")
     }
     for tag in added { try refuseSecret(as: tag) }
     let (keys, timeout) = (try key.keys(), try wait.timeout())

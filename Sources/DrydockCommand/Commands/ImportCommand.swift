@@ -53,7 +53,7 @@ struct ImportCommand: Subcommand {
     let found = try AndroidBackup(at: backup)
     guard extent.groups.isEmpty, extent.accessGroups.isEmpty else {
       throw UsageError(
-        message: "--group and --access-group are for the backup of an iPhone; all groups of \(backup) come")
+        "--group and --access-group are for the backup of an iPhone; all groups of \(backup) come")
     }
     let key = try found.key(target.password(isNeeded: found.isEncrypted, backup))
     guard let app else {
@@ -121,17 +121,16 @@ struct ImportTargetOptions: ParsableArguments {
     let targets = [path, output, repository].compactMap { $0 }
     guard let app, !list else {
       if targets.isEmpty { return nil }
-      throw UsageError(
-        message: "which app? give --app ID; without a target, the apps of the backup are listed")
+      throw UsageError("which app? give --app ID; without a target, the apps of the backup are listed")
     }
     guard targets.count <= 1 else {
-      throw UsageError(message: "give a container, -o FILE or -r REPOSITORY, only one of them")
+      throw UsageError("give a container, -o FILE or -r REPOSITORY, only one of them")
     }
     guard !targets.isEmpty else {
-      throw UsageError(message: "where to? give a container to create, -o FILE or -r REPOSITORY")
+      throw UsageError("where to? give a container to create, -o FILE or -r REPOSITORY")
     }
     guard path == nil || !recipients.isGiven else {
-      throw UsageError(message: "a container is not encrypted; give recipients or a passphrase with -o or -r")
+      throw UsageError("a container is not encrypted; give recipients or a passphrase with -o or -r")
     }
     return app
   }
@@ -144,9 +143,7 @@ struct ImportTargetOptions: ParsableArguments {
     }
     guard Passphrase.canAsk else {
       throw UsageError(
-        message:
-          "\(backup) is encrypted, and there is no terminal to ask for its password; give --password-file FILE"
-      )
+        "\(backup) is encrypted, and there is no terminal to ask for its password; give --password-file FILE")
     }
     return try Passphrase.ask("password of the backup \(backup)")
   }

@@ -32,7 +32,7 @@ struct NewCommand: Subcommand {
     let configuration = try common.configuration()
     let folder = try migrations.requiredDirectory(configuration)
     if let tool = try migrations.tool(configuration) {
-      throw UsageError(message: "the files are of \(tool.format.rawValue): make new ones as that tool does")
+      throw UsageError("the files are of \(tool.format.rawValue): make new ones as that tool does")
     }
     let path = try NewMigration.create(name, form(configuration), in: folder)
     if common.json { return Output.json(["path": path]) }

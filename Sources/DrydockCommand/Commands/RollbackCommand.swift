@@ -103,9 +103,7 @@ struct RollbackCommand: Subcommand {
     var request = MigrationRollback.Request()
     (request.version, request.bySteps) = (to, down)
     (request.discardingNewer, request.redoing) = (discardNewer, redo)
-    do { request.run = try transactionOf.map { try RunID($0) } } catch let error as DrydockError {
-      throw UsageError(message: "--transaction-of: \(error.message)")
-    }
+    request.run = try UsageError.reading("--transaction-of") { try transactionOf.map { try RunID($0) } }
     return request
   }
 

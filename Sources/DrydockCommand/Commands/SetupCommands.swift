@@ -322,17 +322,17 @@ struct KeygenCommand: Subcommand {
   func run() throws {
     guard showsRecipients else { return try make() }
     guard let input else {
-      throw UsageError(message: "-y needs a key file, or - for standard input: drydock keygen -y FILE")
+      throw UsageError("-y needs a key file, or - for standard input: drydock keygen -y FILE")
     }
     guard output == nil else {
-      throw UsageError(message: "-o is for a new key; the public keys of a file go to standard output")
+      throw UsageError("-o is for a new key; the public keys of a file go to standard output")
     }
     try printRecipients(of: input)
   }
 
   private func make() throws {
     guard input == nil else {
-      throw UsageError(message: "a new key goes to -o FILE; to read a key file, give -y before it")
+      throw UsageError("a new key goes to -o FILE; to read a key file, give -y before it")
     }
     let identity = try AgeIdentity.generate()
     let created = Date().ISO8601Format()

@@ -34,9 +34,7 @@ struct SignCommand: Subcommand {
   func run() throws {
     let configuration = try common.configuration()
     let signing = try signing.keys()
-    guard !signing.isEmpty else {
-      throw UsageError(message: "no key signs; give --sign FILE, or DRYDOCK_SIGN")
-    }
+    guard !signing.isEmpty else { throw UsageError("no key signs; give --sign FILE, or DRYDOCK_SIGN") }
     var keys = try key.keys()
     let timeout = try wait.timeout()
     let paths = try paths(configuration, keys)

@@ -45,23 +45,21 @@ struct SnapshotCommand: Subcommand {
   func run() throws {
     let configuration = try common.configuration()
     guard output == nil || repository.repository == nil else {
-      throw UsageError(message: "give either -r REPOSITORY or -o FILE")
+      throw UsageError("give either -r REPOSITORY or -o FILE")
     }
     guard output == nil || tags.isEmpty else {
-      throw UsageError(message: "--tag needs a repository: tags are kept there, not in the archive")
+      throw UsageError("--tag needs a repository: tags are kept there, not in the archive")
     }
     for tag in tags { try refuseSecret(as: tag) }
     let place = output == nil ? repository.path(configuration).map(Repository.init) : nil
     guard place != nil || output != nil else {
       throw UsageError(
-        message:
-          "no place for the archive; give -r REPOSITORY or -o FILE, or `repository: DIRECTORY` in drydock.yaml"
-      )
+        "no place for the archive; give -r REPOSITORY or -o FILE, or `repository: DIRECTORY` in drydock.yaml")
     }
     let encryption = try recipients.encryption(configuration)
     let signing = try signing.copies(configuration)
     if let batch = try container.batch(configuration, "snapshot", asJSON: common.json) {
-      guard let place else { throw UsageError(message: "--all needs -r REPOSITORY: -o names one file") }
+      guard let place else { throw UsageError("--all needs -r REPOSITORY: -o names one file") }
       return try run(batch, into: place, options(encryption, signing))
     }
     try container.one.reading(configuration, expansion) { opened in

@@ -48,7 +48,7 @@ struct TestCommand: Subcommand {
 
   private func test() throws {
     if record, let refusal = GoldenRecorder.refusal(in: ProcessInfo.processInfo.environment) {
-      throw UsageError(message: refusal)
+      throw UsageError(refusal)
     }
     try refuseFile(saveFailures)
     let configuration = try common.configuration()
@@ -118,7 +118,7 @@ struct TestCommand: Subcommand {
       !isDirectory.boolValue
     else { return }
     throw UsageError(
-      message: "--save-failures \(directory) is a file: give a directory, which is made when it is not there")
+      "--save-failures \(directory) is a file: give a directory, which is made when it is not there")
   }
 
   private func options() -> FixtureSuite.Options {
@@ -231,8 +231,7 @@ struct FixtureOptions: ParsableArguments {
       if let other = places.updateValue(place, forKey: fixture.name) {
         if other == place { continue }
         throw UsageError(
-          message:
-            "two fixtures are called \(fixture.name), \(other) and \(place): test them one after the other")
+          "two fixtures are called \(fixture.name), \(other) and \(place): test them one after the other")
       }
       chosen.append(fixture)
     }

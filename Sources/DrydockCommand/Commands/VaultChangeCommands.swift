@@ -47,7 +47,7 @@ struct VaultSetCommand: Subcommand {
     let value = try trimmed(given())
     // As a rule an empty value is that of a command in front of the pipe that failed.
     guard value.count > 0 || empty else {
-      throw UsageError(message: "the value is empty; give --empty when that is meant, nothing was changed")
+      throw UsageError("the value is empty; give --empty when that is meant, nothing was changed")
     }
     return value
   }
@@ -56,7 +56,7 @@ struct VaultSetCommand: Subcommand {
     if let valueFile { return try SecretFile.read(valueFile, limit: Self.limit) }
     if isatty(STDIN_FILENO) == 1 {
       guard Passphrase.canAsk else {
-        throw UsageError(message: "no value is given; pipe it in, or give --value-file FILE")
+        throw UsageError("no value is given; pipe it in, or give --value-file FILE")
       }
       return try Passphrase.ask("the item's value")
     }
@@ -73,7 +73,7 @@ struct VaultSetCommand: Subcommand {
         return value
       }
       guard value.isText else {
-        throw UsageError(message: "the value is not UTF-8 text; leave --text out, nothing was changed")
+        throw UsageError("the value is not UTF-8 text; leave --text out, nothing was changed")
       }
       return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes.dropLast(ending)))
     }
@@ -104,7 +104,7 @@ struct VaultItemOptions: ParsableArguments {
   func name(_ itemName: String?) throws -> VaultChange.Name {
     let single = VaultItem.Attribute.given([(.service, service), (.account, account), (.server, server)])
     guard itemName != nil || !single.isEmpty else {
-      throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
+      throw UsageError("no item is named; give SERVICE/ACCOUNT, or --service and --account")
     }
     return VaultChange.Name(itemName, attributes: single)
   }
@@ -192,8 +192,7 @@ struct VaultRenameCommand: Subcommand {
       (.service, toService), (.account, toAccount), (.accessGroup, toAccessGroup), (.server, toServer),
     ])
     guard newName != nil || !attributes.isEmpty else {
-      throw UsageError(
-        message: "no new name is given; give it behind the item's, or --to-account and the like")
+      throw UsageError("no new name is given; give it behind the item's, or --to-account and the like")
     }
     let name = VaultChange.Name(newName, attributes: attributes)
     try change.run(.rename(address.address(), to: name), on: container)
@@ -246,7 +245,7 @@ struct VaultSetAccessControlCommand: Subcommand {
 
   func run() throws {
     guard none == accessControl.isEmpty else {
-      throw UsageError(message: "give --access-control FLAG, or --none to remove the access control")
+      throw UsageError("give --access-control FLAG, or --none to remove the access control")
     }
     let control = none ? nil : VaultItem.AccessControl(accessControl)
     try change.run(.setAccessControl(address.address(), control), on: container)
@@ -304,7 +303,7 @@ struct VaultRekeyCommand: Subcommand {
     let all =
       try (keys?.recipients ?? []) + recipients.map { try RecipientOptions.recipient($0, "--recipient") }
     guard !all.isEmpty else {
-      throw UsageError(message: "no new key is given; give --new-device-key FILE, or --recipient age1…")
+      throw UsageError("no new key is given; give --new-device-key FILE, or --recipient age1…")
     }
     try change.run(.rekey(all), on: container, newKeys: keys)
   }

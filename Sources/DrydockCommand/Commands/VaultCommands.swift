@@ -62,7 +62,7 @@ struct VaultAddressOptions: ParsableArguments {
         (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
       ]), isSynchronizable: synchronizable)
     guard !address.isEmpty else {
-      throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
+      throw UsageError("no item is named; give SERVICE/ACCOUNT, or --service and --account")
     }
     return address
   }
@@ -172,8 +172,7 @@ struct VaultGetCommand: Subcommand {
     let isShown = output == nil && isatty(STDOUT_FILENO) == 1
     guard !isShown || reveal else {
       throw UsageError(
-        message:
-          "standard output is a terminal, where others can read the value; pipe it, give --output FILE, or --reveal"
+        "standard output is a terminal, where others can read the value; pipe it, give --output FILE, or --reveal"
       )
     }
     try container.reading(common.configuration(), expansion) { opened in
@@ -197,7 +196,7 @@ struct VaultGetCommand: Subcommand {
     }
     guard isShown else { return item.value.withBytes { Output.bytes($0) } }
     guard let text else {
-      throw UsageError(message: "the value of \(item) is not text; pipe it, or give --output FILE")
+      throw UsageError("the value of \(item) is not text; pipe it, or give --output FILE")
     }
     Output.line(text)
   }

@@ -224,7 +224,7 @@ extension RepairCommand {
   func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
     if let unknown = accept.first(where: { catalog.migration($0) == nil }) {
-      throw UsageError(message: "--accept \(unknown): no migration has that number")
+      throw UsageError("--accept \(unknown): no migration has that number")
     }
     var options = try container.wait.transaction(nil, use)
     options.run = batch.job.run

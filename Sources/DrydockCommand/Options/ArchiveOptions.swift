@@ -25,7 +25,7 @@ struct ExpansionOptions: ParsableArguments {
     let unit = text.dropFirst(digits.count).trimmingCharacters(in: .whitespaces).uppercased()
     guard let number = UInt64(digits), let factor = units[unit],
       case let (bytes, overflow) = number.multipliedReportingOverflow(by: factor), !overflow
-    else { throw UsageError(message: "\(text) is not a size; give bytes, or a number with kB, MB, GB or TB") }
+    else { throw UsageError("\(text) is not a size; give bytes, or a number with kB, MB, GB or TB") }
     return bytes
   }
 }
@@ -67,7 +67,7 @@ struct RepositoryOptions: ParsableArguments {
     or problem: String = "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml"
   ) throws -> String {
     if let path = path(configuration) { return path }
-    throw UsageError(message: problem)
+    throw UsageError(problem)
   }
 
   /// An archive by its file's path, or else by its name in the repository.

@@ -37,7 +37,7 @@ struct CatalogOptions: ParsableArguments {
     guard let format = other.format ?? configured?.format else { return nil }
     guard format != .room || configured?.schemas != nil else {
       throw UsageError(
-        message: "the format room needs the exported schemas: name their directory in drydock.yaml, as "
+        "the format room needs the exported schemas: name their directory in drydock.yaml, as "
           + "`migrations: {path: …, format: room, database: …, schemas: …}`")
     }
     return try MigrationTool(
@@ -55,12 +55,11 @@ struct CatalogOptions: ParsableArguments {
     let known = configuration.databases.keys.sorted()
     guard let name = name ?? (known.count == 1 ? known[0] : nil) else {
       throw UsageError(
-        message: "\(reason): name it with --database"
+        "\(reason): name it with --database"
           + (known.isEmpty ? "; drydock.yaml names none" : ": " + known.joined(separator: ", ")))
     }
     guard known.contains(name) else {
-      throw UsageError(
-        message: "drydock.yaml has no database \(name); \(NearestWord.hint(for: name, among: known))")
+      throw UsageError("drydock.yaml has no database \(name); \(NearestWord.hint(for: name, among: known))")
     }
     return name
   }
@@ -82,8 +81,7 @@ struct CatalogOptions: ParsableArguments {
   /// - Throws: `UsageError` for a program with a plan.
   func requiredDirectory(_ configuration: ContainerConfiguration) throws -> String {
     if let plan = Program.current.plan {
-      throw UsageError(
-        message: "the migrations of \(Program.current.name) are in Swift, in \(plan), not in files")
+      throw UsageError("the migrations of \(Program.current.name) are in Swift, in \(plan), not in files")
     }
     return directory(configuration)
   }
@@ -92,7 +90,7 @@ struct CatalogOptions: ParsableArguments {
   func plan() throws -> (any MigrationPlan.Type)? {
     guard let plan = Program.current.plan else { return nil }
     guard migrations == nil else {
-      throw UsageError(message: "\(Program.current.name) has built-in migrations: leave -m out")
+      throw UsageError("\(Program.current.name) has built-in migrations: leave -m out")
     }
     return plan
   }

@@ -127,8 +127,7 @@ struct ContainerOptions: ParsableArguments {
   func refuseForeign() throws {
     guard isForeign else { return }
     throw UsageError(
-      message:
-        "\(path) is a foreign archive of a container, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and "
+      "\(path) is a foreign archive of a container, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and "
         + "give the directory")
   }
 
@@ -186,7 +185,7 @@ struct WaitOptions: ParsableArguments {
   private static func seconds(_ name: String) throws -> Double? {
     guard let text = Environment[name] else { return nil }
     guard let value = Double(text), value >= 0 else {
-      throw UsageError(message: "DRYDOCK_\(name) is \(text): give a number of seconds")
+      throw UsageError("DRYDOCK_\(name) is \(text): give a number of seconds")
     }
     return value
   }
@@ -197,7 +196,7 @@ struct WaitOptions: ParsableArguments {
     guard let name = Environment["COMMIT"] else { return .automatic }
     if let preference = CommitPreference(rawValue: name) { return preference }
     throw UsageError(
-      message: "DRYDOCK_COMMIT is \(name): one of "
+      "DRYDOCK_COMMIT is \(name): one of "
         + CommitPreference.allCases.map(\.rawValue).joined(separator: ", "))
   }
 
@@ -209,8 +208,7 @@ struct WaitOptions: ParsableArguments {
     guard let point = parts.first.flatMap(FaultPoint.init), let count = Int(parts.count > 1 ? parts[1] : "1")
     else {
       throw UsageError(
-        message:
-          "DRYDOCK_KILL_AT is \(name): one of \(FaultPoint.allCases.map(\.rawValue).joined(separator: ", "))")
+        "DRYDOCK_KILL_AT is \(name): one of \(FaultPoint.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     return .kill(at: point, count: count)
   }
@@ -237,5 +235,5 @@ struct UseOptions: ParsableArguments {
 /// A name that becomes a file's, or a line of one, must not be a secret that was pasted by mistake.
 func refuseSecret(as name: String) throws {
   guard SecretPattern.isSecret(text: name) else { return }
-  throw UsageError(message: "the name looks like a secret, and would be written to a file: give another one")
+  throw UsageError("the name looks like a secret, and would be written to a file: give another one")
 }

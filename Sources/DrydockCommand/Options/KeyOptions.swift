@@ -122,15 +122,13 @@ struct RecipientOptions: ParsableArguments {
     let hasRecipients = !recipients.isEmpty || !recipientsFiles.isEmpty
     let given = [hasRecipients, passphraseFile != nil, passphrase, noEncryption].filter { $0 }.count
     guard given <= 1 else {
-      throw UsageError(
-        message: "give recipients, a passphrase or --no-encryption, only one of them")
+      throw UsageError("give recipients, a passphrase or --no-encryption, only one of them")
     }
     if noEncryption { return nil }
     if let passphraseFile { return .passphrase(try Passphrase.read(passphraseFile)) }
     if passphrase {
       guard Passphrase.canAsk else {
-        throw UsageError(
-          message: "--passphrase asks on a terminal, and there is none; give --passphrase-file FILE")
+        throw UsageError("--passphrase asks on a terminal, and there is none; give --passphrase-file FILE")
       }
       return .passphrase(try Passphrase.askTwice())
     }
@@ -155,7 +153,7 @@ struct RecipientOptions: ParsableArguments {
     do {
       return try AgeRecipient(text)
     } catch let error as DrydockError {
-      throw UsageError(message: "\(place): \(error.advised.message)")
+      throw UsageError("\(place): \(error.advised.message)")
     }
   }
 }
@@ -171,8 +169,7 @@ enum Passphrase {
       let rest = bytes[line.endIndex...]
       guard !line.isEmpty, rest.isEmpty || rest.elementsEqual("\n".utf8) || rest.elementsEqual("\r\n".utf8)
       else {
-        throw UsageError(
-          message: "\(file) is not a \(name) file; it must hold one line, the \(name)")
+        throw UsageError("\(file) is not a \(name) file; it must hold one line, the \(name)")
       }
       return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: line))
     }
@@ -198,7 +195,7 @@ enum Passphrase {
     let first = try ask("passphrase for the archive")
     let second = try ask("the same passphrase again")
     guard first == second else {
-      throw UsageError(message: "the passphrases differ; nothing was written, run it again")
+      throw UsageError("the passphrases differ; nothing was written, run it again")
     }
     return first
   }
@@ -208,7 +205,7 @@ enum Passphrase {
   private static func withoutEcho<T>(_ body: () throws -> T) throws -> T {
     var before = termios()
     guard tcgetattr(STDIN_FILENO, &before) == 0 else {
-      throw UsageError(message: "the terminal cannot be asked for a passphrase; give it in a file")
+      throw UsageError("the terminal cannot be asked for a passphrase; give it in a file")
     }
     var silent = before
     silent.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
@@ -239,5 +236,5 @@ enum Passphrase {
     return line.withBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
   }
 
-  private static let givenUp = UsageError(message: "no passphrase was given; nothing was done")
+  private static let givenUp = UsageError("no passphrase was given; nothing was done")
 }

@@ -42,7 +42,7 @@ struct ProgressOptions: ParsableArguments {
     guard let name = Environment["PROGRESS"] else { return .auto }
     guard let mode = Mode(rawValue: name) else {
       throw UsageError(
-        message: "DRYDOCK_PROGRESS is \(name): one of "
+        "DRYDOCK_PROGRESS is \(name): one of "
           + Mode.allCases.map(\.rawValue).joined(separator: ", "))
     }
     return mode

@@ -26,20 +26,18 @@ struct ReportFile {
   init?(_ path: String?, option: String) throws {
     guard let path else { return nil }
     self.path = path
-    guard !path.isEmpty, path != "-" else {
-      throw UsageError(message: "\(option) needs the name of a file")
-    }
+    guard !path.isEmpty, path != "-" else { throw UsageError("\(option) needs the name of a file") }
     let type = try? FileManager.default.attributesOfItem(atPath: place)[.type] as? FileAttributeType
     // Anything else would be replaced by a file, even `/dev/null`.
     if let type, type != .typeRegular {
       let what = type == .typeDirectory ? "a directory" : "not a regular file"
-      throw UsageError(message: "\(option) \(path) is \(what): give a file")
+      throw UsageError("\(option) \(path) is \(what): give a file")
     }
     // A mistaken path must not cost an archive, a fixture or a part of a container.
     let endings = Self.endings[option] ?? []
     if type != nil, !endings.contains((place as NSString).pathExtension.lowercased()) {
       throw UsageError(
-        message: "\(option) \(path) exists, and its name is not that of such a report "
+        "\(option) \(path) exists, and its name is not that of such a report "
           + "(\(endings.map { "." + $0 }.joined(separator: ", "))): give another file, or remove it")
     }
     try writing { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }

@@ -12,7 +12,7 @@ struct SettingsPlaceOptions: ParsableArguments {
 
   func place() throws -> SettingsPlace {
     if let file {
-      guard suite == nil else { throw UsageError(message: "name either --suite or --file, not both") }
+      guard suite == nil else { throw UsageError("name either --suite or --file, not both") }
       return .file(try ContainerPath(file))
     }
     return suite.map { .suite($0) } ?? .standard
@@ -26,11 +26,8 @@ struct SettingPartOptions: ParsableArguments {
   var path: String?
 
   func address(_ key: String) throws -> SettingsChange.Address {
-    do { return SettingsChange.Address(key, inside: try JSONPointer(path ?? "").tokens) } catch let error
-      as DrydockError
-    {
-      throw UsageError(message: "--path: \(error.message)")
-    }
+    try SettingsChange.Address(
+      key, inside: UsageError.reading("--path") { try JSONPointer(path ?? "").tokens })
   }
 }
 
@@ -42,7 +39,7 @@ extension SettingType: ExpressibleByArgument {
   static func value(of text: String, as type: SettingType?) throws -> PropertyListValue {
     guard let type else { return try untyped(text) }
     guard let value = try type.value(of: text) else {
-      throw UsageError(message: "the value is not of the type \(type.rawValue)\(type.advice)")
+      throw UsageError("the value is not of the type \(type.rawValue)\(type.advice)")
     }
     return value
   }
@@ -51,12 +48,11 @@ extension SettingType: ExpressibleByArgument {
     if text.hasPrefix("[") || text.hasPrefix("{") { return try collection(text) }
     if text.isEmpty { return .string("") }
     guard let value = YAMLScalar.resolve(text) else {
-      throw UsageError(message: "the number does not fit 64 bits; --type string writes it as text")
+      throw UsageError("the number does not fit 64 bits; --type string writes it as text")
     }
     if value.isNull {
       throw UsageError(
-        message:
-          "a setting cannot be null; `drydock defaults delete` removes it, --type string writes the word")
+        "a setting cannot be null; `drydock defaults delete` removes it, --type string writes the word")
     }
     return value
   }
@@ -68,8 +64,7 @@ extension SettingType: ExpressibleByArgument {
     } catch let error as DrydockError where error.code == .malformed {
       // The parser's message may quote the value.
       throw UsageError(
-        message:
-          "the value is not a list or dictionary in YAML or JSON, such as '[a, b]'; --type string writes it as text"
+        "the value is not a list or dictionary in YAML or JSON, such as '[a, b]'; --type string writes it as text"
       )
     }
   }

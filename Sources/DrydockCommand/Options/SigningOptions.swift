@@ -68,8 +68,7 @@ struct TrustOptions: ParsableArguments {
     let named = text.split(separator: ":").map(String.init)
     // With no file, archives would be read that nobody has signed.
     guard !named.isEmpty else {
-      throw UsageError(
-        message: "DRYDOCK_TRUSTED has no file; name files with public keys, separated by colons")
+      throw UsageError("DRYDOCK_TRUSTED has no file; name files with public keys, separated by colons")
     }
     return try TrustedKeys(files: named)
   }
