@@ -2,29 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-/// The options of commands that change settings, except for the container, which comes first.
-struct SettingsChangeOptions: ParsableArguments {
-  @Flag(help: "Show what would change, and change nothing.") var dryRun = false
-  @OptionGroup var place: SettingsPlaceOptions
-  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
-  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
-
-  private func document(_ report: SettingsChange.Report) -> ResultObject {
-    ["summary": report.summary, "file": report.file, "notes": report.notes]
-  }
-
-  /// Makes a change, or shows what it would change.
-  func run(_ change: SettingsChange, on container: ContainerOptions) throws {
-    let place = try place.place()
-    let opened = try container.open(common.configuration())
-    let options = try container.wait.transaction(deviceKeys, use)
-    try opened.plan(.settings(change, in: place, options: options))
-      .perform(dryRun: dryRun, asJSON: common.json, document: document)
-  }
-}
-
-struct DefaultsWriteCommand: Subcommand {
+struct DefaultsWriteCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "write", abstract: "Set a setting; creates the settings file if there is none.",
     discussion: """
@@ -51,13 +29,13 @@ struct DefaultsWriteCommand: Subcommand {
   @Flag(help: "Add the elements to the list, or the members to the dictionary, that the setting is.")
   var add = false
   @OptionGroup var part: SettingPartOptions
-  @OptionGroup var change: SettingsChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
+  @OptionGroup var place: SettingsPlaceOptions
 
   func run() throws {
     let address = try part.address(key)
     let value = try parsed()
-    try change.run(add ? .add(address, value) : .set(address, value), on: container)
+    try change.run(add ? .add(address, value) : .set(address, value), in: place, on: container)
   }
 
   /// The largest value.
@@ -83,7 +61,7 @@ struct DefaultsWriteCommand: Subcommand {
   }
 }
 
-struct DefaultsDeleteCommand: Subcommand {
+struct DefaultsDeleteCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "delete", abstract: "Delete settings.",
     discussion: """
@@ -95,16 +73,16 @@ struct DefaultsDeleteCommand: Subcommand {
   @OptionGroup var container: ContainerOptions
   @Argument(help: "The names of the settings, literally: a dot means nothing.") var keys: [String]
   @OptionGroup var part: SettingPartOptions
-  @OptionGroup var change: SettingsChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
+  @OptionGroup var place: SettingsPlaceOptions
 
   func run() throws {
     if part.path != nil, keys.count > 1 { throw UsageError("--path is for a single setting") }
-    try change.run(.delete(try keys.map(part.address)), on: container)
+    try change.run(.delete(try keys.map(part.address)), in: place, on: container)
   }
 }
 
-struct DefaultsImportCommand: Subcommand {
+struct DefaultsImportCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "import", abstract: "Read settings from a property list or JSON file.",
     discussion: """
@@ -119,13 +97,13 @@ struct DefaultsImportCommand: Subcommand {
   @OptionGroup var container: ContainerOptions
   @Argument(help: "The file; - is standard input.", completion: .file()) var input: String
   @Flag(help: "Delete the settings that the file does not have.") var replace = false
-  @OptionGroup var change: SettingsChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
+  @OptionGroup var place: SettingsPlaceOptions
 
   func run() throws {
     guard case .dictionary(let settings) = try PropertyListInput.read(input) else {
       throw DrydockError(.malformed, "the file has no dictionary of settings on top", path: input)
     }
-    try change.run(.merge(settings, replacing: replace), on: container)
+    try change.run(.merge(settings, replacing: replace), in: place, on: container)
   }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct VaultSetCommand: Subcommand {
+struct VaultSetCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",
     abstract:
@@ -27,8 +27,7 @@ struct VaultSetCommand: Subcommand {
   @Flag(help: "Allow an empty value.") var empty = false
   @Option("What to do if the item exists: fail, keep it, or replace its value.", value: "action")
   var ifExists: IfExists = .fail
-  @OptionGroup var change: VaultChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
 
   func run() throws {
     // Refuse before the user types a secret.
@@ -125,30 +124,7 @@ struct VaultItemOptions: ParsableArguments {
 
 extension VaultItem.AccessControl.Flag: ExpressibleByArgument {}
 
-/// The options of commands that change a vault, except for the container, which comes first.
-struct VaultChangeOptions: ParsableArguments {
-  @Flag(help: "Show what would change, and change nothing.") var dryRun = false
-  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
-  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
-
-  private func document(_ report: VaultChange.Report, _ redactor: Redactor) -> ResultObject {
-    [
-      "summary": report.summary, "item": report.item.map { ShownVaultItem($0, redactor) },
-      "recipients": report.recipients.map(\.description), "notes": report.notes,
-    ]
-  }
-
-  /// Makes a change, or shows what it would change.
-  func run(_ change: VaultChange, on container: ContainerOptions, newKeys: DeviceKeys? = nil) throws {
-    let opened = try container.open(common.configuration())
-    let options = try container.wait.transaction(deviceKeys, use)
-    try opened.plan(.vault(change, newKeys: newKeys, options: options))
-      .perform(dryRun: dryRun, asJSON: common.json) { document($0, options.redactor) }
-  }
-}
-
-struct VaultRemoveCommand: Subcommand {
+struct VaultRemoveCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove", abstract: "Remove an item from a vault.",
     discussion: """
@@ -158,13 +134,12 @@ struct VaultRemoveCommand: Subcommand {
 
   @OptionGroup var container: ContainerOptions
   @OptionGroup var address: VaultAddressOptions
-  @OptionGroup var change: VaultChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
 
   func run() throws { try change.run(.remove(address.address()), on: container) }
 }
 
-struct VaultRenameCommand: Subcommand {
+struct VaultRenameCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename", abstract: "Give an item another name, or another access group.",
     discussion: """
@@ -184,8 +159,7 @@ struct VaultRenameCommand: Subcommand {
   @Option("The new account; '' for none.", value: "text") var toAccount: String?
   @Option("The new access group; '' for none.", value: "group") var toAccessGroup: String?
   @Option("The new server.", value: "name") var toServer: String?
-  @OptionGroup var change: VaultChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
 
   func run() throws {
     let attributes = VaultItem.Attribute.given([
@@ -199,7 +173,7 @@ struct VaultRenameCommand: Subcommand {
   }
 }
 
-struct VaultSetAccessibilityCommand: Subcommand {
+struct VaultSetAccessibilityCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "set-accessibility",
     abstract: "Change when an item can be read, and so how backups treat it.",
@@ -215,13 +189,12 @@ struct VaultSetAccessibilityCommand: Subcommand {
   @OptionGroup var address: VaultAddressOptions
   @Argument(help: "When the item can be read; also by the keychain's code.")
   var accessibility: VaultItem.Accessibility
-  @OptionGroup var change: VaultChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
 
   func run() throws { try change.run(.setAccessibility(address.address(), accessibility), on: container) }
 }
 
-struct VaultSetAccessControlCommand: Subcommand {
+struct VaultSetAccessControlCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "set-access-control",
     abstract: "Change what a user must present to read an item.",
@@ -240,8 +213,7 @@ struct VaultSetAccessControlCommand: Subcommand {
   @Option("A flag, such as userPresence or devicePasscode; repeatable.", value: "flag")
   var accessControl: [VaultItem.AccessControl.Flag] = []
   @Flag(help: "Remove the access control.") var none = false
-  @OptionGroup var change: VaultChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
 
   func run() throws {
     guard none == accessControl.isEmpty else {
@@ -252,7 +224,7 @@ struct VaultSetAccessControlCommand: Subcommand {
   }
 }
 
-struct VaultSetSynchronizableCommand: Subcommand {
+struct VaultSetSynchronizableCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "set-synchronizable",
     abstract: "Change whether a keychain copies an item to the user's other devices.",
@@ -269,13 +241,12 @@ struct VaultSetSynchronizableCommand: Subcommand {
   @OptionGroup var address: VaultAddressOptions
   @Argument(help: ArgumentHelp("Whether it is synchronizable: true or false.", valueName: "value"))
   var isSynchronizable: Bool
-  @OptionGroup var change: VaultChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
 
   func run() throws { try change.run(.setSynchronizable(address.address(), isSynchronizable), on: container) }
 }
 
-struct VaultRekeyCommand: Subcommand {
+struct VaultRekeyCommand: StoreChangeCommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Encrypt a vault to other device keys.",
     discussion: """
@@ -295,8 +266,7 @@ struct VaultRekeyCommand: Subcommand {
   var newKeys: [String] = []
   @Option(name: .customLong("recipient"), "A public key to encrypt the vault to; repeatable.", value: "age1…")
   var recipients: [String] = []
-  @OptionGroup var change: VaultChangeOptions
-  var common: CommonOptions { change.common }
+  @OptionGroup var change: StoreChangeOptions
 
   func run() throws {
     let keys = try DeviceKeys(files: newKeys)
