@@ -4,8 +4,8 @@
 ///
 /// | Noun | Verbs |
 /// |---|---|
-/// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `plan`, `apply`, `migrateEach`, `baseline`, `repair`, `recover`, `log`, `settings`, `vault`, `vaultItem` |
-/// | ``ContainerChange`` | what `plan` and `apply` take: `.migrate(catalog)`, `.rollback()`, `.rollback(to:)`, `.restore(archive)`, `.set(key, to:)`, `.settings(change)`, `.vault(change)` |
+/// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `plan`, `apply`, `migrateEach`, `recover`, `log`, `settings`, `vault`, `vaultItem` |
+/// | ``ContainerChange`` | what `plan` and `apply` take: `.migrate(catalog)`, `.rollback()`, `.rollback(to:)`, `.restore(archive)`, `.set(key, to:)`, `.settings(change)`, `.vault(change)`, `.baseline(catalog, version:)`, `.repair(catalog)` |
 /// | ``Archive`` | `restore(to:)`, `target`, `verify`, `paths` |
 /// | ``Repository`` | `list`, `archive`, `remove`, `forget`, `tag` |
 /// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |

@@ -80,6 +80,52 @@ extension ContainerChange<MigrationResult> {
   }
 }
 
+extension ContainerChange<[String]> {
+  /// Sets the version that the container has, without running anything; the value is notes.
+  public static func baseline(
+    _ catalog: MigrationCatalog, version: Int, options: TransactionOptions = TransactionOptions()
+  ) -> Self {
+    history(.baseline, "set version \(version)", options) {
+      try Baseline.set(version, catalog: catalog, on: $0, stamp: Container.stamp($0))
+    }
+  }
+
+  /// Brings the history in line with the migrations: records the new checksums of applied migrations that are accepted
+  /// although their files have changed, removes the records of those that no longer exist, and renumbers the records of those
+  /// that have another number now. The value is what was done.
+  ///
+  /// When it is applied, it throws ``DrydockError`` with code `usage` for a migration that is not in that state; nothing has
+  /// changed then.
+  public static func repair(
+    _ catalog: MigrationCatalog, accept: [Int] = [], remove: [Int] = [], renumber: Bool = false,
+    options: TransactionOptions = TransactionOptions()
+  ) -> Self {
+    let repair = Repair(accept: accept, remove: remove, renumber: renumber)
+    let numbers = [("accepted", accept), ("removed", remove)].filter { !$0.1.isEmpty }
+      .map { "\($0.0) \($0.1.sorted().map(String.init).joined(separator: ", "))" }
+    let summary = (numbers + (renumber ? ["renumbered"] : [])).joined(separator: "; ")
+    return history(.repair, summary, options) { try repair.run(catalog, on: $0) }
+  }
+
+  /// A change of the history alone. An invalid one is refused before a transaction begins.
+  private static func history(
+    _ kind: TransactionLogEntry.Kind, _ summary: String, _ options: TransactionOptions,
+    _ change: @escaping (StagedContainer) throws -> [String]
+  ) -> Self {
+    Self {
+      try Transaction.run(on: $0, kind, options: options) { staged -> TransactionPlan<Void, [String]> in
+        _ = try change(staged)
+        return .change((), summary: summary)
+      } body: { staged, _ in
+        try change(staged)
+      }
+    } dryRun: {
+      let stage = try DiscardedStage(on: $0, options: options)
+      return try stage.outcome(change(stage))
+    }
+  }
+}
+
 extension Container {
   /// The container's version and the state of each migration; changes nothing.
   ///
@@ -160,47 +206,6 @@ extension Container {
     }
   }
 
-  /// Sets the version that the container has, without running anything.
-  ///
-  /// - Returns: notes.
-  @discardableResult
-  public func baseline(
-    _ catalog: MigrationCatalog, version: Int, options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<[String]> {
-    try Transaction.run(on: self, .baseline, options: options) { staged -> TransactionPlan<Void, [String]> in
-      // A version that does not exist is refused before a transaction begins.
-      _ = try Baseline.set(version, catalog: catalog, on: staged, stamp: Self.stamp(staged))
-      return .change((), summary: "set version \(version)")
-    } body: { staged, _ in
-      try Baseline.set(version, catalog: catalog, on: staged, stamp: Self.stamp(staged))
-    }
-  }
-
-  /// Brings the history in line with the migrations: records the new checksums of applied migrations that are accepted
-  /// although their files have changed, removes the records of those that no longer exist, and renumbers the records of those
-  /// that have another number now.
-  ///
-  /// - Returns: what was done.
-  /// - Throws: ``DrydockError`` with code `usage` for a migration that is not in that state; nothing has changed then.
-  @discardableResult
-  public func repair(
-    _ catalog: MigrationCatalog, accept: [Int] = [], remove: [Int] = [], renumber: Bool = false,
-    options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<[String]> {
-    let repair = Repair(accept: accept, remove: remove, renumber: renumber)
-    let numbers = [("accepted", accept), ("removed", remove)].filter { !$0.1.isEmpty }
-      .map { "\($0.0) \($0.1.sorted().map(String.init).joined(separator: ", "))" }
-    let summary = (numbers + (renumber ? ["renumbered"] : [])).joined(separator: "; ")
-    return try Transaction.run(on: self, .repair, options: options) {
-      staged -> TransactionPlan<Void, [String]> in
-      // An invalid repair is refused before a transaction begins.
-      _ = try repair.run(catalog, on: staged)
-      return .change((), summary: summary)
-    } body: { staged, _ in
-      try repair.run(catalog, on: staged)
-    }
-  }
-
   /// Migrates what a stage holds.
   static func migrate(
     _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?,
@@ -210,7 +215,7 @@ extension Container {
     return try Migrator.run(plan, to: version, on: staged, stamp: stamp(staged))
   }
 
-  private static func stamp(_ staged: StagedContainer) -> MigrationStamp {
+  fileprivate static func stamp(_ staged: StagedContainer) -> MigrationStamp {
     MigrationStamp(tool: DrydockVersion.tool, transaction: staged.transaction)
   }
 }

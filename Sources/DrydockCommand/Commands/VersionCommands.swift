@@ -117,8 +117,9 @@ struct BaselineCommand: Subcommand {
       return try run(batch)
     }
     let opened = try container.one.open(configuration)
-    let outcome = try opened.baseline(
-      migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
+    let outcome = try opened.apply(
+      .baseline(migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
+    )
     try outcome.finish(
       on: opened, asJSON: common.json, notes: outcome.value, document: Self.document(outcome, to)
     ) { _ in Output.line("the container now has version \(to); no migration was run") }
@@ -138,7 +139,7 @@ extension BaselineCommand {
             state: .unchanged, text: "version \(detected.version) already, by \(detected.source)",
             versions: (detected.version, detected.version))
         }
-        let outcome = try container.baseline(catalog, version: to, options: options)
+        let outcome = try container.apply(.baseline(catalog, version: to, options: options))
         var result = BatchResult(
           [outcome], "version \(to)", outcome.document(Self.document(outcome, to)), versions: (nil, to))
         result.notes = outcome.value.map { Notice(.note, $0) } + result.notes
@@ -210,12 +211,17 @@ struct RepairCommand: Subcommand {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, "repair", asJSON: common.json) { return try run(batch) }
     let opened = try container.one.open(configuration)
-    let outcome = try opened.repair(
-      migrations.catalog(configuration), accept: accept, remove: remove, renumber: renumber,
-      options: container.wait.transaction(nil, use))
+    let change = try change(migrations.catalog(configuration), container.wait.transaction(nil, use))
+    let outcome = try opened.apply(change)
     try outcome.finish(on: opened, asJSON: common.json, document: ["notes": outcome.value]) {
       for line in $0 { Output.line(line) }
     }
+  }
+
+  private func change(
+    _ catalog: MigrationCatalog, _ options: TransactionOptions
+  ) -> ContainerChange<[String]> {
+    .repair(catalog, accept: accept, remove: remove, renumber: renumber, options: options)
   }
 }
 
@@ -229,10 +235,9 @@ extension RepairCommand {
     var options = try container.wait.transaction(nil, use)
     options.run = batch.job.run
     try batch.finish(
-      batch.run(isChange: true) { [accept, remove, renumber, options] container in
+      batch.run(isChange: true) { [self, options] container in
         do {
-          let outcome = try container.repair(
-            catalog, accept: accept, remove: remove, renumber: renumber, options: options)
+          let outcome = try container.apply(change(catalog, options))
           return BatchResult(
             [outcome], outcome.value.joined(separator: "; "), outcome.document(["notes": outcome.value]))
         } catch let error as DrydockError where error.code == .usage {
