@@ -55,26 +55,24 @@ struct ListCommand: Subcommand {
 
   private func document(_ listing: Repository.Listing) -> ResultObject {
     [
-      "archives": listing.items.map { item -> ResultObject in
-        [
-          "path": item.path, "bytes": item.size, "header": item.header,
-          "encryption": item.encryption?.description, "tags": item.tags,
-          "signed": item.signature != .none, "signer": item.signature.signer,
-          "signature_problem": item.signature.problem,
-        ]
-      },
+      "archives": listing.items.map { document($0).adding(["header": $0.header]) },
       "encrypted": listing.locked.map { item -> ResultObject in
-        [
-          "path": item.path, "bytes": item.size, "encryption": item.encryption?.description,
-          "app": item.label?.app, "instance": item.label?.mark == nil ? item.label?.instance : nil,
-          "time": item.label?.time,
-          "id": item.label?.id, "tags": item.tags,
-          "signed": item.signature != .none, "signer": item.signature.signer,
-          "signature_problem": item.signature.problem,
-        ]
+        let label = item.label
+        return document(item).adding([
+          "app": label?.app, "instance": label?.mark == nil ? label?.instance : nil, "time": label?.time,
+          "id": label?.id,
+        ])
       },
       "unreadable": listing.unreadable.map { ["path": $0.path, "reason": $0.reason] },
       "clock_warnings": listing.clockWarnings(),
+    ]
+  }
+
+  private func document(_ item: StoredArchive) -> ResultObject {
+    [
+      "path": item.path, "bytes": item.size, "encryption": item.encryption?.description, "tags": item.tags,
+      "signed": item.signature != .none, "signer": item.signature.signer,
+      "signature_problem": item.signature.problem,
     ]
   }
 
@@ -195,12 +193,11 @@ struct ShowCommand: Subcommand {
     // Names only, never values.
     let vaultItems = try scope == nil ? opened.vaultExtract()?.document.sorted.map(\.description) : nil
     if common.json {
-      return Output.json(
-        [
-          "header": opened.header, "encryption": opened.encryption?.description,
-          "snapshot": opened.snapshot, "entries": entries, "excluded": excluded, "skipped": skipped,
-          "vault_items": vaultItems, "signed": isSigned, "signer": opened.signer,
-        ])
+      return Output.json([
+        "header": opened.header, "encryption": opened.encryption?.description,
+        "snapshot": opened.snapshot, "entries": entries, "excluded": excluded, "skipped": skipped,
+        "vault_items": vaultItems, "signed": isSigned, "signer": opened.signer,
+      ])
     }
     let header = opened.header
     Output.line(

@@ -71,13 +71,12 @@ struct ExportCommand: Subcommand {
         progress: $0)
     }
     if common.json {
-      return Output.json(
-        [
-          "path": report.path, "header": report.header, "snapshot": opened.snapshot,
-          "entries": report.entries, "content_bytes": report.contentBytes,
-          "archive_bytes": report.archiveBytes, "encrypted": encryption != nil,
-          "drops_vault_items": report.dropsVaultItems,
-        ])
+      return Output.json([
+        "path": report.path, "header": report.header, "snapshot": opened.snapshot,
+        "entries": report.entries, "content_bytes": report.contentBytes,
+        "archive_bytes": report.archiveBytes, "encrypted": encryption != nil,
+        "drops_vault_items": report.dropsVaultItems,
+      ])
     }
     Output.message(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "

@@ -45,9 +45,7 @@ struct DefaultsWriteCommand: StoreChangeCommand {
     switch (value, valueFile) {
     case (let value?, nil): return try SettingType.value(of: value, as: type)
     case (nil, let file?):
-      let content =
-        try file == "-"
-        ? SecretFile.readStandardInput(limit: Self.limit) : SecretFile.read(file, limit: Self.limit)
+      let content = try SecretFile.read(orStandardInput: file, limit: Self.limit)
       if type == .data { return .data(content.withBytes { Array($0) }) }
       guard let text = content.withBytes({ String(validating: $0, as: UTF8.self) }) else {
         throw UsageError("the value is not UTF-8 text; --type data writes any bytes")

@@ -84,12 +84,11 @@ struct DiffCommand: Subcommand {
     }
     let bytesRead = archives.isEmpty ? nil : archives.map(\.bytesRead).reduce(0, +)
     if common.json {
-      Output.json(
-        [
-          "a": before, "b": after, "equal": difference.isEmpty,
-          "compared": comparison.compared, "not_compared": comparison.notCompared, "bytes_read": bytesRead,
-          "difference": difference,
-        ])
+      Output.json([
+        "a": before, "b": after, "equal": difference.isEmpty,
+        "compared": comparison.compared, "not_compared": comparison.notCompared, "bytes_read": bytesRead,
+        "difference": difference,
+      ])
     } else {
       for line in opening { Output.line(line) }
       if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }

@@ -48,8 +48,7 @@ struct InspectCommand: Subcommand {
     try page.write(shown)
     if excluded {
       if common.json {
-        return Output.json(
-          ["excluded": inspection.excluded, "warnings": inspection.warnings])
+        return Output.json(["excluded": inspection.excluded, "warnings": inspection.warnings])
       }
       list(inspection.excluded)
       return Output.warn(inspection.warnings)
@@ -110,11 +109,10 @@ struct ExplainCommand: Subcommand {
       exclusion == nil ? (found.decision.inclusion, found.decision.exclusion) : (nil, nil)
     let remark = exclusion == nil ? found.kind.flatMap(remark) : nil
     if common.json {
-      return Output.json(
-        [
-          "path": path, "exists": exists, "included": exclusion == nil, "exclusion": exclusion,
-          "inclusion": inclusion, "overrides": overridden, "remark": remark,
-        ])
+      return Output.json([
+        "path": path, "exists": exists, "included": exclusion == nil, "exclusion": exclusion,
+        "inclusion": inclusion, "overrides": overridden, "remark": remark,
+      ])
     }
     let verb = exclusion == nil ? "include" : "exclude"
     Output.line(

@@ -79,8 +79,9 @@ struct ReleaseCommand: Subcommand {
     let numbers = release.migrations.map(\.number)
     let warnings = warnings(found.catalog, configuration)
     if common.json {
-      return Output.json(
-        ["release": release.name, "version": release.version, "migrations": numbers, "warnings": warnings])
+      return Output.json([
+        "release": release.name, "version": release.version, "migrations": numbers, "warnings": warnings,
+      ])
     }
     Output.line(
       "release \(release.name) has version \(release.version), with \(Output.count(numbers.count, "new migration"))"
@@ -155,11 +156,10 @@ struct ValidateCommand: Subcommand {
           "file": file, "line": line, "column": column,
         ]
       }
-      Output.json(
-        [
-          "migrations": migrations, "notes": found.notes.map(\.description),
-          "warnings": found.problems.isEmpty ? catalog.warnings : [], "problems": problems,
-        ])
+      Output.json([
+        "migrations": migrations, "notes": found.notes.map(\.description),
+        "warnings": found.problems.isEmpty ? catalog.warnings : [], "problems": problems,
+      ])
     } else if found.problems.isEmpty {
       Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
       Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })

@@ -341,10 +341,9 @@ struct KeygenCommand: Subcommand {
     if common.json {
       // Only without a file the result has the secret.
       let secret = output == nil ? identity.secretText.withBytes { String(decoding: $0, as: UTF8.self) } : nil
-      return Output.json(
-        [
-          "created": created, "path": output, "recipient": "\(identity.recipient)", "identity": secret,
-        ])
+      return Output.json([
+        "created": created, "path": output, "recipient": "\(identity.recipient)", "identity": secret,
+      ])
     }
     if output == nil {
       warnIfOthersCanRead()
@@ -366,12 +365,8 @@ struct KeygenCommand: Subcommand {
   }
 
   private func printRecipients(of path: String) throws {
-    let limit = 1 << 20
-    let isStandardInput = path == "-"
-    let file =
-      isStandardInput
-      ? try SecretFile.readStandardInput(limit: limit) : try SecretFile.read(path, limit: limit)
-    let identities = try KeyFile.identities(in: file, path: isStandardInput ? "standard input" : path)
+    let file = try SecretFile.read(orStandardInput: path, limit: 1 << 20)
+    let identities = try KeyFile.identities(in: file, path: path == "-" ? "standard input" : path)
     let recipients = identities.map(\.recipient.description)
     if common.json { return Output.json(["recipients": recipients]) }
     for recipient in recipients { Output.line(recipient) }

@@ -97,9 +97,7 @@ struct SnapshotCommand: Subcommand {
     if let problem = report.versionProblem {
       Output.note("the archive does not have the schema version: \(Advice.added(to: problem))")
     }
-    let warnings = ContainerWarning.find(
-      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) },
-      secrets: options.encryption == nil)
+    let warnings = report.warnings(of: opened, options)
     printNotes(report, warnings, hasKeys: options.deviceKeys != nil)
     if options.signing.isEmpty, options.trusted != nil, !common.json {
       Output.warning("the archive is not signed, and only signed ones are restored here; give --sign FILE")
@@ -188,14 +186,11 @@ extension SnapshotCommand {
         options.tags += ["run=\(run)", own]
       }
       let report = try container.snapshot(into: place, options: options)
-      let warnings = ContainerWarning.find(
-        in: container, excluded: report.excluded.map { ($0.path, $0.exclusion) },
-        secrets: options.encryption == nil)
       let size = Output.size(report.archiveBytes)
       let version = report.header.schemaVersion
       return BatchResult(
         state: .changed, text: "\(report.path), \(report.isIncomplete ? "incomplete, exit 3" : size)",
-        document: Self.document(report, warnings, options.tags),
+        document: Self.document(report, report.warnings(of: container, options), options.tags),
         exit: report.isIncomplete ? .incomplete : nil,
         versions: (version, version))
     }
@@ -213,6 +208,11 @@ extension SnapshotReport {
         ["path": $0.path.description, "process": $0.process, "name": $0.processName] as ResultObject
       },
     ]
+  }
+
+  fileprivate func warnings(of container: Container, _ options: SnapshotOptions) -> [ContainerWarning] {
+    ContainerWarning.find(
+      in: container, excluded: excluded.map { ($0.path, $0.exclusion) }, secrets: options.encryption == nil)
   }
 
   private static func byPath<Value>(_ values: [ContainerPath: Value]) -> [String: Value] {

@@ -97,12 +97,11 @@ struct TestCommand: Subcommand {
         result, from: FileManager.default.currentDirectoryPath, examples: HTMLPage.shown,
         advised: { Advice.added(to: $0) }))
     if common.json {
-      Output.json(
-        [
-          "passed": result.passed, "recorded": recorded, "fixtures": result.fixtures,
-          "findings": result.findings, "groups": result.groups, "notes": result.notes,
-          "seconds": result.seconds,
-        ])
+      Output.json([
+        "passed": result.passed, "recorded": recorded, "fixtures": result.fixtures,
+        "findings": result.findings, "groups": result.groups, "notes": result.notes,
+        "seconds": result.seconds,
+      ])
     } else {
       text.end(result, showsAll: details, isRecorded: isRecorded)
     }

@@ -130,11 +130,10 @@ struct VaultListCommand: Subcommand {
     let vault = try opened.vault(options: options)
     let items = vault?.sorted.map { ShownVaultItem($0, options.redactor) } ?? []
     if common.json {
-      return Output.json(
-        [
-          "vault": vault.map { _ in opened.vaultPath }, "device": vault?.device,
-          "recipients": vault?.recipients.map(\.description) ?? [], "items": items,
-        ])
+      return Output.json([
+        "vault": vault.map { _ in opened.vaultPath }, "device": vault?.device,
+        "recipients": vault?.recipients.map(\.description) ?? [], "items": items,
+      ])
     }
     guard let vault else {
       return Output.advice("no vault; `drydock vault set` makes one at \(opened.vaultPath)")
@@ -191,8 +190,7 @@ struct VaultGetCommand: Subcommand {
     }
     if common.json {
       let base64 = item.value.withBytes { Data($0).base64EncodedString() }
-      return Output.json(
-        ["item": ShownVaultItem(item, redactor), "base64": base64, "text": text])
+      return Output.json(["item": ShownVaultItem(item, redactor), "base64": base64, "text": text])
     }
     guard isShown else { return item.value.withBytes { Output.bytes($0) } }
     guard let text else {

@@ -101,10 +101,7 @@ struct VerifyCommand: Subcommand {
         let archive = try Archive(
           path: path, keys: keys.opening(path), limit: limit, trusted: trusted, acceptsGap: true)
         let report = try verification.verify(archive, data: data, progress: display.progress)
-        checked.append([
-          "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
-          "signer": report.signer,
-        ])
+        checked.append(report.document(path).adding(["ok": true]))
         intact = path
         let version = report.header.schemaVersion
         log.add(
@@ -215,6 +212,12 @@ struct VerifyCommand: Subcommand {
   }
 }
 
+extension VerificationReport {
+  fileprivate func document(_ path: String) -> ResultObject {
+    ["path": path, "entries": entries, "content_bytes": contentBytes, "signer": signer]
+  }
+}
+
 extension VerifyCommand {
   /// Verifies the newest archive of every container of a batch.
   private func run(
@@ -236,10 +239,7 @@ extension VerifyCommand {
         state: .unchanged,
         text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)"
           + (report.signer.map { ", signed by \($0.shown)" } ?? ""),
-        document: [
-          "path": path, "entries": report.entries, "content_bytes": report.contentBytes,
-          "signer": report.signer,
-        ],
+        document: report.document(path),
         versions: (version, version))
     }
     try batch.finish(summary)

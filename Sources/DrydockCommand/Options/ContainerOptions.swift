@@ -59,6 +59,11 @@ enum Environment {
     ProcessInfo.processInfo.environment["DRYDOCK_" + name].flatMap { $0.isEmpty ? nil : $0 }
   }
 
+  /// The files that an option names, or without any those of a variable, separated by colons.
+  static func files(_ given: [String], or name: String) -> [String] {
+    given.isEmpty ? Environment[name]?.split(separator: ":").map(String.init) ?? [] : given
+  }
+
   /// The directory for caches: `DRYDOCK_CACHE`, or the user's; nil for `none`, and for a user without a home directory.
   static var cache: String? {
     if let path = Environment["CACHE"] { return path == "none" ? nil : path }

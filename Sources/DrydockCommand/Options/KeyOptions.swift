@@ -47,6 +47,13 @@ extension ArchiveKeys {
   }
 }
 
+extension SecretFile {
+  /// Reads a file, or standard input for `-`.
+  static func read(orStandardInput path: String, limit: Int) throws -> SecretBytes {
+    try path == "-" ? readStandardInput(limit: limit) : read(path, limit: limit)
+  }
+}
+
 /// The given keys, and the passphrases that are asked for when an archive needs one.
 struct ArchiveKeys {
   /// What was given and asked for so far.
@@ -57,10 +64,9 @@ struct ArchiveKeys {
 
   /// - Parameter identities: key files; without any, those in `DRYDOCK_IDENTITY`, separated by colons.
   init(identities: [String], passphraseFile: String?) throws {
-    let named = Environment["IDENTITY"]?.split(separator: ":").map(String.init) ?? []
-    let files = identities.isEmpty ? named : identities
     all = try AgeKeys(
-      identityFiles: files, passphrases: passphraseFile.map { [try Passphrase.read($0)] } ?? [])
+      identityFiles: Environment.files(identities, or: "IDENTITY"),
+      passphrases: passphraseFile.map { [try Passphrase.read($0)] } ?? [])
   }
 
   /// The keys for an archive; asks for a passphrase when it needs one and none was given.
@@ -87,8 +93,7 @@ struct DeviceKeyOptions: ParsableArguments {
 
   /// The keys in the files, or without any in those that `DRYDOCK_DEVICE_KEY` names, separated by colons.
   func deviceKeys() throws -> DeviceKeys? {
-    let named = Environment["DEVICE_KEY"]?.split(separator: ":").map(String.init) ?? []
-    return try DeviceKeys(files: files.isEmpty ? named : files)
+    try DeviceKeys(files: Environment.files(files, or: "DEVICE_KEY"))
   }
 }
 

@@ -125,8 +125,7 @@ enum PropertyListInput {
   private static let limit = 256 << 20
 
   static func read(_ path: String) throws -> PropertyListValue {
-    let bytes =
-      try path == "-" ? SecretFile.readStandardInput(limit: limit) : SecretFile.read(path, limit: limit)
+    let bytes = try SecretFile.read(orStandardInput: path, limit: limit)
     return try DrydockError.locating(path == "-" ? "standard input" : path) {
       try bytes.withBytes { try ExchangeFormat.read(Array($0), path: path) }
     }

@@ -21,10 +21,9 @@ struct SigningOptions: ParsableArguments {
 
   /// The keys in the files, or without any in those that `DRYDOCK_SIGN` names, separated by colons.
   func keys() throws -> [SigningKey] {
-    let named = Environment["SIGN"]?.split(separator: ":").map(String.init) ?? []
     let agent = ProcessInfo.processInfo.environment["SSH_AUTH_SOCK"]
     return try SigningKey.separate(
-      (files.isEmpty ? named : files).map { file in
+      Environment.files(files, or: "SIGN").map { file in
         try SigningKey(file: file, agent: agent) {
           if let passphraseFile { return try Passphrase.read(passphraseFile) }
           guard Passphrase.canAsk else { throw SigningKey.noPassphrase }
