@@ -112,7 +112,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "Cryptography", "Formats", "FileSystem", "AppStores", "AppContainer", grdb,
       ],
-      swiftSettings: fast),
+      swiftSettings: small),
     .target(
       name: "ContainerDiff",
       dependencies: [
@@ -219,7 +219,7 @@ let package = Package(
       name: "NotesTool", dependencies: ["DrydockCommand", "Drydock", grdb], path: "Tests/NotesTool",
       swiftSettings: plain),
     .target(
-      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: strict),
+      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: plain),
     .testTarget(
       name: "ArchitectureTests", dependencies: ["TestSupport"], exclude: ["PublicSurface.txt"],
       swiftSettings: tests),
