@@ -28,7 +28,7 @@ import Testing
   @Test func targets() throws {
     try lab.migrations(3)
     try lab.migrate(to: 2)
-    expectFailure("drydock rollback", code: .usage) { try lab.migrate(to: 1) }
+    expectFailure("migrations cannot go back", code: .usage) { try lab.migrate(to: 1) }
     expectFailure("there is no migration 4: the last one is 3") { try lab.migrate(to: 4) }
     #expect(try lab.migrate(to: 2).changedAnything == false)
   }
