@@ -9,6 +9,10 @@ import Testing
     #expect(!GlobPattern.isPattern("a[1") && !GlobPattern.isPattern("a") && !GlobPattern.isPattern("*\\"))
   }
 
+  @Test func aWildcardNeedsAName() {
+    #expect(!GlobPattern("?").matches(.root))
+  }
+
   @Test func manyStarsTakeLinearTime() throws {
     let name = String(repeating: "a", count: 120)
     #expect(try !GlobPattern("a*a*a*a*a*a*a*a*a*b").matches(ContainerPath(name)))
