@@ -143,6 +143,15 @@ import Testing
       } == .io)
   }
 
+  @Test func aLockThatNobodyCouldUseIsRefused() throws {
+    let directory = try TemporaryDirectory()
+    for target in [
+      AgeTarget.recipients([]), .passphrase(SecretBytes([])), .passphrase(SecretBytes([1]), workFactor: 40),
+    ] {
+      #expect(errorCode { try writeArchive([], to: directory("a"), encryption: target) } == .invalidUse)
+    }
+  }
+
   // MARK: Copies for others
 
   @Test func aCopyForOthersIsTheSameArchiveUnderAnotherKey() throws {

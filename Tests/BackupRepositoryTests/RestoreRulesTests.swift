@@ -52,6 +52,21 @@ import Testing
     #expect(attributes.keys.contains(Array("user.com.apple.metadata:com_apple_backup_excludeItem".utf8)))
   }
 
+  @Test func includedPathBelowAnExcludedOneIsRestored() throws {
+    lab.configuration.exclude = ["cache"]
+    lab.configuration.include = ["cache/keep/**"]
+    try lab.write("cache/keep/file", "kept")
+    try lab.write("cache/drop", "dropped")
+    let archive = try lab.snapshot().path
+    let manifest = try Archive(path: archive).manifest
+    #expect(try manifest.entry("cache/keep/file") != nil)
+    #expect(try manifest.entry("cache/drop") == nil)
+    try lab.write("cache/keep/file", "damaged")
+    try lab.write("cache/drop", "live")
+    try lab.restore(archive)
+    #expect(try lab.read("cache/keep/file") == "kept" && lab.read("cache/drop") == "live")
+  }
+
   @Test func directoryThatCouldNotBeReadKeepsWhatIsInIt() throws {
     var hostile = try HandmadeArchive(lab)
     hostile.addDirectory("locked")
