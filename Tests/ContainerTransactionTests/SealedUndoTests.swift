@@ -129,7 +129,11 @@ import Testing
     return found
   }
 
-  @Test(arguments: zip([PropertyListFile.Format.binary, .xml], [CommitPreference.exchange, .inPlace]))
+  static let formats: [(PropertyListFile.Format, CommitPreference)] =
+    [(.xml, .exchange), (.binary, .inPlace)]
+    + (TestExtent.isFull ? [(.xml, .inPlace), (.binary, .exchange)] : [])
+
+  @Test(arguments: formats)
   func thereAndBack(_ format: PropertyListFile.Format, _ commit: CommitPreference) throws {
     try withSecrets(format) { sandbox, keys in
       let before = try sandbox.listing()
