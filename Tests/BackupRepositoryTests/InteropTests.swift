@@ -17,6 +17,9 @@ import Testing
     let lab = try Lab()
     try lab.write("text", "content")
     try lab.write("big", [UInt8](repeating: 65, count: 5_000_000))
+    // Around a boundary of blocks.
+    try lab.write("below", SeededRandom.noise((1 << 20) - 1))
+    try lab.write("above", SeededRandom.noise((1 << 20) + 1))
     try lab.write("empty", "")
     try lab.write("dir/größe", "more")
     try lab.directory(in: "dir/nothing")
@@ -36,7 +39,7 @@ import Testing
     #expect(result.succeeded, "\(result)")
     let lines = try TreeListing(lab.directory("theirs")).differences(from: TreeListing(lab.directory("ours")))
     #expect(lines == [])
-    #expect(try TreeListing(lab.directory("theirs")).paths.count == 12)
+    #expect(try TreeListing(lab.directory("theirs")).paths.count == 14)
   }
 
   @Test func itReadsTheGoodAndRefusesTheDamaged() throws {
