@@ -22,9 +22,11 @@ import Testing
     return (lab, try lab.stored(path), frames)
   }
 
+  private func damagedPath(_ lab: Lab) -> String { lab.repository + "/damaged.tar.zst" }
+
   /// Tries to restore bytes over a damaged container; says whether they were taken.
   private func takes(_ bytes: [UInt8], _ lab: Lab, _ whole: TreeListing) throws -> Bool {
-    let path = lab.repository + "/damaged.tar.zst"
+    let path = damagedPath(lab)
     try lab.store(path, bytes)
     let before = try TreeListing(lab.root)
     do {
@@ -68,13 +70,18 @@ import Testing
     var positions = ([0] + frames).flatMap { [$0, $0 + 4, $0 + 6, $0 + 12] }
     positions += bytes.count - 30..<bytes.count
     positions += (0..<25).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
-    for position in lab.sample(positions, 8) where position < bytes.count {
+    positions = lab.sample(positions.filter { $0 < bytes.count }, 8)
+    // Flips that no verification finds either: of bits that zstd does not use.
+    var silent = 0
+    for position in positions {
       var copy = bytes
       copy[position] ^= UInt8(1 << Int.random(in: 0..<8, using: &random))
       if try takes(copy, lab, whole) {
         for path in ["small", "big", "dir", "db"] { try lab.remove(path) }
+        if (try? Verification.run(Archive(path: damagedPath(lab)), data: true)) != nil { silent += 1 }
       }
     }
+    #expect(silent <= max(1, positions.count / 20), "\(silent) of \(positions.count)")
     let lines = try TreeListing(lab.root).differences(from: damaged, comparing: TreeListing.timeless)
     #expect(lines == [])
   }
