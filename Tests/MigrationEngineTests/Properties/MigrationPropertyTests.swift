@@ -19,7 +19,11 @@ import Testing
       "files.unarchive", "coredata.rename-attribute", "coredata.add-attribute", "coredata.rename-entity",
       "coredata.add-entity", "coredata.convert",
     ]
-    #expect(Set(Operations.all.map(\.name)).subtracting(absent) == Set(RandomMigrations.generators.keys))
+    let names = Set(Operations.all.map(\.name)).subtracting(absent)
+    #expect(names == Set(RandomMigrations.generators.keys))
+    // Operations of which the step of their example is enough.
+    let byExample: Set<String> = []
+    #expect(names.subtracting(RandomMigrations.own.keys) == byExample)
   }
 
   @Test("Most random migrations fit their container, so that the properties say something")

@@ -63,7 +63,7 @@ struct RandomMigrations {
     return generators
   }()
 
-  private static let own: [String: Generator] = [
+  static let own: [String: Generator] = [
     "defaults.set": { "{values: \($0.values()), if-exists: \($0.one("replace", "keep"))\($0.suite())}" },
     "defaults.set-default": { "{values: \($0.values())\($0.suite())}" },
     "defaults.rename": {
