@@ -26,6 +26,7 @@ let small = fast + flags(["-Osize"], .release)
 // Modules that arrange, print or test: the work is done by the modules below them, and the optimizer takes minutes.
 let plain = strict + flags(["-Onone"], .release)
 // Nothing imports a module of tests: to emit its interface before its code would expand each macro twice.
+// They must not be optimized: a variable has to keep its `TemporaryDirectory` to the end of its scope.
 let tests = plain + flags(["-no-emit-module-separately-wmo"], .release)
 // On Linux Swift's libraries are part of the program: to load them takes longer than the rest of its start, and a machine that
 // runs it need not have them. No test target may depend on it: the test runner loads its libraries, and would get these too.
