@@ -249,6 +249,13 @@ struct FleetTests {
     }
   }
 
+  @Test("The containers of a list are relative to its directory")
+  func list() throws {
+    try sandbox.write("All/list", "c2\n# comment\n\ngone\n./c1/\n")
+    let listed = try sandbox.drydock("status --all All/list --json").expect(exit: 3)
+    #expect(try states(listed) == ["c1 pending 0", "c2 pending 0", "gone failed 1"], "\(listed)")
+  }
+
   @Test("A file of results has complete lines only, is appended to, and belongs to one job")
   func resultFile() throws {
     let status = ["status", "--all", "All", "--jobs", "1", "--result", "r.jsonl"]

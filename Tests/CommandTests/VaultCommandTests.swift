@@ -60,12 +60,19 @@ import Testing
 
   @Test func whatIsThereIsNotOverwritten() throws {
     try sandbox.setItem("s/a", "one", "--label", "Label", "--accessible", "ck")
+    // A field that another program has written, beside the value.
+    let (value, later) = (#""b25l""#, #""later":{"a":[1,"x"]}"#)
+    try sandbox.writeVault(sandbox.openedVault().replacing(value, with: "\(value),\(later)"))
+    func keepsLater() throws -> Bool {
+      try sandbox.openedVault().filter { !$0.isWhitespace }.contains(later)
+    }
+    #expect(try keepsLater())
     try sandbox.drydock("vault set Notes s/a", input: Array("two".utf8)).expect(
       exit: 1, errors: "--if-exists replace")
     try sandbox.setItem("s/a", "two", "--if-exists", "keep")
     #expect(try sandbox.item("s/a") == Array("one".utf8))
     try sandbox.setItem("s/a", "two", "--if-exists", "replace", "--comment", "c")
-    #expect(try sandbox.item("s/a") == Array("two".utf8))
+    #expect(try sandbox.item("s/a") == Array("two".utf8) && keepsLater())
     let item = try sandbox.document("vault list Notes")["items"][0]
     #expect(item["accessible"].text == "afterFirstUnlock", "what is not said stays")
     #expect(item["attributes"].canonical == #"[{"account":"a","comment":"c","label":"Label","service":"s"}]"#)
@@ -76,6 +83,8 @@ import Testing
     try sandbox.drydock("vault rename Notes s/a s/a").expect(output: "nothing to change")
     let typo = try sandbox.expectRefusal("vault get Notes s/aa", exit: 1, ["did you mean s/a?"])
     #expect(typo.output.isEmpty)
+    try sandbox.succeed("vault rename Notes s/a s/c")
+    #expect(try keepsLater())
   }
 
   @Test func attributesAreTakenAndChecked() throws {
