@@ -94,7 +94,10 @@ struct CanaryKillTests {
   private func reset(_ canaries: CanarySandbox) throws {
     canaries.moved = []
     try canaries.sandbox.shell(
-      "rm -rf Trial Fresh .drydock-*; rm -rf Sealed/*; cp -a Template Trial; rm -rf Trial/.drydock-state")
+      """
+      rm -rf Trial Fresh .drydock-*; if test -d Sealed; then rm -rf Sealed; mkdir Sealed; fi
+      cp -a Template Trial; rm -rf Trial/.drydock-state
+      """)
   }
 
   /// Right after the kill, after the next command, and once the token is in the vault.
