@@ -247,9 +247,10 @@ import Testing
     try sandbox.setItem("s/a", "one")
     try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try sandbox.setItem("s/a", "two", "--if-exists", "replace")
-    try sandbox.setItem("s/b", "two")
+    try sandbox.setItem("s/b", "two", "--label", "one\ntwo", "--comment", "\u{202e}evil")
     let told = try sandbox.drydock("diff A.tar.zst Notes --exit-code").expect(exit: 2)
     let line = try #require(told.output.split(separator: "\n").first { $0.contains("+ s/b") })
+    #expect(line.contains(#"one\ntwo"#) && line.contains(#"\u{202e}evil"#), "one line: \(told)")
     let mark = try #require(line.firstMatch(of: /#[0-9a-f]{8}/)?.output)
     let changed = #/~ s/a  value: \(secret, 3 characters, #[0-9a-f]{8}\) → \(secret, 3 characters/#
     #expect(told.output.contains(changed), "\(told)")
