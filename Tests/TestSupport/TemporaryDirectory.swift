@@ -2,9 +2,9 @@ import Foundation
 
 /// A directory for one test, removed with everything in it when the test is done.
 ///
-/// An object of this type removes the directory in `deinit`. Modules of tests are compiled without the optimizer, so that a
-/// variable keeps it to the end of its scope; optimized, it might go right after its last use. ``with(_:)`` keeps it for as long
-/// as its closure runs in either case.
+/// An object of this type removes the directory in `deinit`. Modules of tests are compiled without the optimizer, so
+/// that a variable keeps it to the end of its scope; optimized, it might go right after its last use. ``with(_:)``
+/// keeps it for as long as its closure runs in either case.
 public final class TemporaryDirectory: Sendable {
   /// The directory's absolute path, symbolic links resolved.
   public let path: String
