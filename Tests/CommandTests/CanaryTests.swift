@@ -124,7 +124,8 @@ struct CanaryTests {
     for file in FileManager.default.enumerator(atPath: folder)?.compactMap({ $0 as? String }) ?? []
     where file.hasSuffix(".swift") {
       let text = try String(contentsOfFile: folder + "/" + file, encoding: .utf8)
-      known.formUnion(text.matches(of: #/(?:Environment\[|seconds\()"([A-Z_]+)"/#).map { String($0.1) })
+      known.formUnion(
+        text.matches(of: #/(?:Environment\[|seconds\(|, or: )"([A-Z_]+)"/#).map { String($0.1) })
     }
     #expect(known == Set(values.keys), "variables of the program that are not tried, or are no more")
     return Dictionary(uniqueKeysWithValues: values.map { ("DRYDOCK_" + $0.key, $0.value) })

@@ -171,7 +171,7 @@ import Testing
     try sandbox.setItem("s3/470", "x")
     #expect(try sandbox.item("s3/470") == Array("x".utf8))
     let inspected = try sandbox.succeed("inspect Notes")
-    #expect(inspected.contains("1001 items") && inspected.contains("… and 981 more"), "\(inspected)")
+    #expect(inspected.contains("1,001 items") && inspected.contains("… and 981 more"), "\(inspected)")
   }
 
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {

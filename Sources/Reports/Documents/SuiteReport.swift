@@ -18,12 +18,11 @@ extension Report {
     opening = [Line("duration: \(NumberText.seconds(suite.seconds))", depth: 0)]
     let rows = suite.sorted.map { fixture in
       let reason = fixture.knownFailure.map { ": known failure: \($0)" } ?? ""
-      let summary = fixture.summary.isEmpty ? "" : ": \(fixture.summary)"
       let kept = fixture.kept.map { "; its container is in \($0)" } ?? ""
       let versions = Cell.versions(fixture.from, fixture.to)
       let count = fixture.findings.reduce(0) { $0 + $1.count }
       return Row(
-        [.text(fixture.name + summary + reason + kept), versions, .number(count)], Self.role(fixture.state))
+        [.text(fixture.name + reason + kept), versions, .number(count)], Self.role(fixture.state))
     }
     let causes = suite.groups.map { group -> Block in
       let lines = GroupText(group, from: root).linesWithRest(examples: examples).map(advised)
