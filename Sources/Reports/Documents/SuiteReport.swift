@@ -18,11 +18,10 @@ extension Report {
     opening = [Line("duration: \(NumberText.seconds(suite.seconds))", depth: 0)]
     let rows = suite.sorted.map { fixture in
       let reason = fixture.knownFailure.map { ": known failure: \($0)" } ?? ""
-      let kept = fixture.kept.map { "; its container is in \($0)" } ?? ""
       let versions = Cell.versions(fixture.from, fixture.to)
       let count = fixture.findings.reduce(0) { $0 + $1.count }
       return Row(
-        [.text(fixture.name + reason + kept), versions, .number(count)], Self.role(fixture.state))
+        [.text(fixture.name + reason), versions, .number(count)], Self.role(fixture.state))
     }
     let causes = suite.groups.map { group -> Block in
       let lines = GroupText(group, from: root).linesWithRest(examples: examples).map(advised)
@@ -39,6 +38,9 @@ extension Report {
         "fixtures", [.table(Table("Fixtures, failed ones first", ["Fixture", "Version", "Findings"], rows))]),
       Section("findings", causes, noun: "cause"),
       Section("what the migrations change", changes, noun: "fixture"),
+      Section(
+        "kept containers",
+        [.lines(suite.sorted.compactMap { fixture in fixture.kept.map { Line("\(fixture.name): \($0)") } })]),
       Section("notes", [.lines(suite.allNotes.map { Line(advised($0)) })]),
     ]
   }
