@@ -37,7 +37,7 @@ public struct MigrationOptions: Sendable {
   /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
   /// How many rows of a table the difference of a dry run lists, of each kind.
-  package var rowLimit = 0
+  package var rowLimit = 3
 
   /// All pending migrations, without a snapshot.
   public init() {}

@@ -110,6 +110,8 @@ struct MigrateCommand: Subcommand {
     _ configuration: ContainerConfiguration, _ progress: WorkProgress? = nil
   ) throws -> MigrationOptions {
     var options = MigrationOptions()
+    // A dry run of one container shows some.
+    options.rowLimit = 0
     (options.version, options.allowsOutOfOrder) = (to, allowOutOfOrder)
     options.transaction = try container.wait.transaction(deviceKeys, use)
     options.transaction.progress = progress
