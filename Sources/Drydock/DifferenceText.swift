@@ -114,7 +114,7 @@ private struct DifferenceText {
       texts.append(line(1, .changed, "sealed to", [.values(values[0], values[1])]))
     }
     if let before = vault.deviceBefore, let after = vault.deviceAfter {
-      texts.append(line(1, .changed, "device", [.values(before, after)]))
+      texts.append(line(1, .changed, "device", [values(before, after)]))
     }
     let state = vault.change == .changed ? "" : ": \(vault.change.rawValue)"
     section("vault \(vault.path)\(state)", texts)

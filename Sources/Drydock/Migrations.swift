@@ -37,7 +37,9 @@ public struct MigrationOptions: Sendable {
   /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
   /// How many rows of a table the difference of a dry run lists, of each kind.
-  package var rowLimit = 3
+  package var rowLimit = Self.shownRows
+  /// So many are examples.
+  package static let shownRows = 3
 
   /// All pending migrations, without a snapshot.
   public init() {}

@@ -50,22 +50,9 @@ extension Archive {
     instance: String? = nil, options: RestoreOptions = RestoreOptions(),
     migrating catalog: MigrationCatalog? = nil
   ) throws -> TransactionOutcome<RestoreResult> {
-    let target = try target(
-      path, configuration: configuration, instance: instance, fromOther: options.fromOther)
+    let target = try Restore.target(
+      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther)
     return try target.apply(.restore(self, options: options, migrating: catalog))
-  }
-
-  /// The container at a path, or the one that a restore of the archive would create there: its layout, app and instance are
-  /// the archive's, unless the configuration says otherwise.
-  ///
-  /// - Parameter fromOther: accepts another app's or instance's container.
-  /// - Throws: ``DrydockError`` with code `mismatch`.
-  package func target(
-    _ path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil,
-    fromOther: Bool = false
-  ) throws -> Container {
-    try Restore.target(
-      path, for: self, configuration: configuration, instance: instance, fromOther: fromOther)
   }
 
   /// Restores to a container, by a transaction or by a dry run.

@@ -110,8 +110,6 @@ struct MigrateCommand: Subcommand {
     _ configuration: ContainerConfiguration, _ progress: WorkProgress? = nil
   ) throws -> MigrationOptions {
     var options = MigrationOptions()
-    // A dry run of one container shows some.
-    options.rowLimit = 0
     (options.version, options.allowsOutOfOrder) = (to, allowOutOfOrder)
     options.transaction = try container.wait.transaction(deviceKeys, use)
     options.transaction.progress = progress
@@ -134,13 +132,11 @@ struct MigrateCommand: Subcommand {
     MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
   }
 
-  /// So many rows of a table are examples, of each kind.
-  private static let shownRows = 3
   private static let dryRunTitle = "Dry run of migrations"
 
   private func show(_ opened: Container, _ display: ProgressDisplay) throws {
     var options = try options(opened.configuration, display.progress)
-    options.rowLimit = page.html == nil ? Self.shownRows : HTMLPage.rowLimit
+    options.rowLimit = page.html == nil ? MigrationOptions.shownRows : HTMLPage.rowLimit
     var outcome = try opened.plan(.migrate(migrations.catalog(opened.configuration), options: options))
       .dryRun()
     display.end()
@@ -148,7 +144,7 @@ struct MigrateCommand: Subcommand {
       Report(
         dryRun: outcome.report, changing: outcome.difference, app: opened.app, instance: opened.instance,
         container: container.one.path))
-    outcome.difference = outcome.difference.listing(rows: Self.shownRows)
+    outcome.difference = outcome.difference.listing(rows: MigrationOptions.shownRows)
     if common.json {
       Output.json(outcome.document(Self.document(outcome.value)))
     } else {
@@ -212,6 +208,8 @@ struct MigrateCommand: Subcommand {
     let catalog = try migrations.catalog(batch.configuration)
     var options = try options(batch.configuration)
     options.transaction.run = batch.job.run
+    // A container has one line.
+    options.rowLimit = 0
     let moved = Mutex<[String: [MovedSecret]]>([:])
     display.progress?.begin(.migrate)
     var summary = batch.run(display.progress, isChange: !dryRun) {
