@@ -1,3 +1,5 @@
+import Foundation
+
 /// Random numbers that are the same for the same seed on every machine (SplitMix64), so that a failing test can
 /// be run again as it was.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
@@ -20,13 +22,14 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
   /// Bytes that compress badly.
   public mutating func bytes(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { bytes, filled in
+      // Without the optimizer generic functions for each number would cost more than the tests that use them.
+      var next = UnsafeMutableRawPointer(bytes.baseAddress)
       while filled < count {
-        filled += withUnsafeBytes(of: next()) { number in
-          let size = min(number.count, count - filled)
-          UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(bytes)[filled...])
-            .copyMemory(from: .init(rebasing: number[..<size]))
-          return size
-        }
+        var number = self.next()
+        let size = count - filled < 8 ? count - filled : 8
+        memcpy(next, &number, size)
+        next = next?.advanced(by: size)
+        filled += size
       }
     }
   }
