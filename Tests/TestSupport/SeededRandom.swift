@@ -23,12 +23,12 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
   public mutating func bytes(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { bytes, filled in
       // Without the optimizer generic functions for each number would cost more than the tests that use them.
-      var next = UnsafeMutableRawPointer(bytes.baseAddress)
+      guard var next = UnsafeMutableRawPointer(bytes.baseAddress) else { return }
       while filled < count {
         var number = self.next()
         let size = count - filled < 8 ? count - filled : 8
         memcpy(next, &number, size)
-        next = next?.advanced(by: size)
+        next += size
         filled += size
       }
     }
