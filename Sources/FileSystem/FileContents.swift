@@ -89,9 +89,13 @@ extension Directory {
     }
   }
 
+  /// The end of the name that a file has while it is written by ``replace(_:with:mode:)``. What a killed command left under it is
+  /// removed by the next one, so it must be no name that a user gives to a file of his own.
+  package static let unfinishedSuffix = ".drydock-new"
+
   /// Replaces a small file atomically: temporary file, sync, rename, sync of the directory.
   package func replace(_ path: ContainerPath, with bytes: [UInt8], mode: UInt16 = 0o600) throws {
-    let temporary = path.withSuffix(".new")
+    let temporary = path.withSuffix(Self.unfinishedSuffix)
     try removeFile(temporary, missingIsFine: true)
     let file = try createFile(temporary, mode: mode)
     do {

@@ -230,11 +230,11 @@ import Testing
     try repository.forget(keeping: .last(9))
     #expect(try tags() == (1...4).map(id))
     try lab.removeStored(unknown)
-    try lab.changeRepository("cd repository; echo > \(id(1)).tags.json.new; echo > notes.new")
+    try lab.changeRepository("cd repository; echo > \(id(1)).tags.json.drydock-new; echo > notes.drydock-new")
     try repository.forget(keeping: .last(9))
     // At a remote place, what was written today may belong to an archive that no listing shows yet. S3 has its own times.
     #expect(try tags() == (1...(PlaceKind.current == .s3 ? 4 : 3)).map(id))
-    #expect(try names().filter { $0.hasSuffix(".new") } == ["notes.new"])
+    #expect(try names().filter { $0.hasSuffix("new") } == ["notes.drydock-new"])
   }
 
   @Test(arguments: [false, true]) func whatAnotherInstanceNeedsStays(sealed: Bool) throws {

@@ -117,7 +117,9 @@ extension RandomRepository {
     usleep(20_000)
     try expect(state, in: #require(try unexpected(), context), tags: tags)
     try settle(isComplete: false)
-    let names = try leftovers().filter { !$0.hasSuffix(".tags.json") && !$0.hasSuffix(".tags.json.new") }
+    let names = try leftovers().filter {
+      !$0.hasSuffix(".tags.json") && !$0.hasSuffix(".tags.json.drydock-new")
+    }
     #expect(names == [], context)
   }
 

@@ -318,7 +318,7 @@ struct SigningLab {
     let second = try signing.snapshot { $0.isFull = true }
     // What killed snapshots leave: a signature payload before its archive, and one that was being written.
     let left = lab.repository + "/com.example.lab_20200101T000000Z_0123456789abcdef.tar.zst"
-    for suffix in [".statement", ".statement.sig", ".statement.minisig.new"] {
+    for suffix in [".statement", ".statement.sig", ".statement.minisig.drydock-new"] {
       try signing.write(left + suffix, [1])
     }
     var policy = RetentionPolicy()

@@ -112,7 +112,7 @@ import Testing
     let kept = try journal.records()
     #expect(kept.first?.transaction != open, "it was found to be interrupted, and has ended")
     #expect(kept.filter { $0.step == .begin }.count == 1001)
-    #expect(try state.directory.status("journal.new") == nil)
+    #expect(try state.directory.status("journal.drydock-new") == nil)
     try sandbox.rollback()
     try sandbox.rollback()
     #expect(try !sandbox.exists("b"))

@@ -163,8 +163,7 @@ extension Repository {
   ) throws {
     let files = try place.list()
     let present = Set(files.names)
-    // Behind the name of a file while it is written.
-    let ending = Array(".new".utf8)
+    let ending = Array(Directory.unfinishedSuffix.utf8)
     for name in files.names {
       let isUnfinished = name.suffix(ending.count).elementsEqual(ending)
       let whole = isUnfinished ? Array(name.dropLast(ending.count)) : name
