@@ -34,13 +34,18 @@ struct CommitChoice {
     if try root.status().isFixed {
       throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
     }
-    var (state, reason): (StateDirectory?, String) = (nil, "it was requested")
-    if preference != .inPlace { (state, reason) = try beside() }
-    if let state { return (state, nil) }
-    guard preference != .exchange else {
-      throw DrydockError(
-        .notWritable, "the change cannot be made in one step: \(reason); nothing was changed",
-        path: container.root)
+    var reason = "it was requested"
+    if preference != .inPlace {
+      let found = try beside()
+      if let state = found.state { return (state, nil) }
+      reason = found.reason
+      guard preference != .exchange else {
+        // What the system said, such as `Permission denied`.
+        let cause = found.cause?.cause.map { " (\($0))" } ?? ""
+        throw DrydockError(
+          .notWritable, "the change cannot be made in one step: \(reason)\(cause); nothing was changed",
+          path: container.root, cause: found.cause)
+      }
     }
     return (try inside(reason), reason)
   }
@@ -63,20 +68,21 @@ struct CommitChoice {
   }
 
   /// The state beside the container, once everything that an exchange needs has been tried; nil with the reason why there
-  /// can be none.
-  private func beside() throws -> (StateDirectory?, reason: String) {
+  /// can be none, and the error behind that.
+  private func beside() throws -> (state: StateDirectory?, reason: String, cause: DrydockError?) {
     let isOwn = { (path: ContainerPath) in path.inGroup.map { !container.hasGroup($0.id) } ?? true }
-    if let reason = try contentObstacle("the container", root, isOwn) { return (nil, reason) }
+    if let reason = try contentObstacle("the container", root, isOwn) { return (nil, reason, nil) }
     let state: StateDirectory
     do {
       state = try StateDirectory.create(for: container, .beside)
     } catch let error as DrydockError where error.code == .permission {
-      return (nil, "the container's parent directory cannot be written")
+      return (nil, "the container's parent directory cannot be written", error)
     }
     do {
-      guard let reason = try obstacle(state) else { return (state, "") }
+      var cause: DrydockError?
+      guard let reason = try obstacle(state, &cause) else { return (state, "", nil) }
       state.removeIfUnused()
-      return (nil, reason)
+      return (nil, reason, cause)
     } catch {
       state.removeIfUnused()
       throw error
@@ -134,7 +140,7 @@ struct CommitChoice {
     return nil
   }
 
-  private func obstacle(_ state: StateDirectory) throws -> String? {
+  private func obstacle(_ state: StateDirectory, _ cause: inout DrydockError?) throws -> String? {
     let (status, own) = (try root.status(), try state.directory.status())
     if status.mount != own.mount { return "a file system is mounted at the container's root" }
     if status.device != own.device {
@@ -144,11 +150,11 @@ struct CommitChoice {
     if !state.endProjectInheritance() {
       return "the container's parent directory counts for another project"
     }
-    return try exchangeObstacle(state)
+    return try exchangeObstacle(state, &cause)
   }
 
   /// Exchanges two directories, one of them with each owner and mode that directories of the container have.
-  private func exchangeObstacle(_ state: StateDirectory) throws -> String? {
+  private func exchangeObstacle(_ state: StateDirectory, _ cause: inout DrydockError?) throws -> String? {
     let (a, b): (ContainerPath, ContainerPath) = ("probe-a", "probe-b")
     // Among the stages, where a recovery removes whatever a kill leaves.
     let stages = try state.directory.directory(StateDirectory.stage)
@@ -157,7 +163,8 @@ struct CommitChoice {
     defer { for name in [a, b] { try? stages.removeDirectory(name) } }
     do {
       try stages.exchange(a, in: stages, with: b)
-    } catch is DrydockError {
+    } catch let error as DrydockError {
+      cause = error
       return "this file system cannot exchange two directories"
     }
     // A root's with all it has; of the others owner, mode, flags and the attributes that not everybody may set, each once.
