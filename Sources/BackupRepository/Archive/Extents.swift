@@ -15,6 +15,11 @@ package struct Extents: Sendable, Equatable, Sequence {
 
   package init(_ extents: [Extent] = []) { for extent in extents { append(extent) } }
 
+  /// The place of a whole content in the tar stream that is being written; none for an empty one.
+  init(at offset: UInt64, length: UInt64) {
+    if length > 0 { first = Extent(offset: offset, length: length) }
+  }
+
   package var isEmpty: Bool { first == nil }
   package var count: Int { first == nil ? 0 : 1 + others.count }
 

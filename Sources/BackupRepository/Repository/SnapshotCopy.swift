@@ -25,7 +25,6 @@ package struct SnapshotCopy {
   private let source: Archive
   private let former: ParentSnapshot?
   private let draft: ArchiveDraft
-  private let names: MemberNames
   /// The first names of hard links, and those of them whose whole content this archive has.
   private let firstNames: Set<ContainerPath>
   private var stored: Set<ContainerPath> = []
@@ -113,7 +112,6 @@ package struct SnapshotCopy {
 
   private init(_ source: Archive, _ former: ParentSnapshot?, _ draft: ArchiveDraft) throws {
     (self.source, self.former, self.draft) = (source, former, draft)
-    names = source.header.memberNames
     var firstNames: Set<ContainerPath> = []
     try source.manifest.entries { entry in
       if let first = entry.hardLink { firstNames.insert(first) }
@@ -166,7 +164,7 @@ package struct SnapshotCopy {
   private func addMember(
     _ entry: inout ManifestEntry, _ old: ManifestEntry, since earlier: ManifestEntry?
   ) throws -> Bool {
-    let archive = draft.archive
+    let (archive, names) = (draft.archive, draft.names)
     switch entry.kind {
     case .directory: try archive.addMember(names.member(entry, .directory))
     case .symbolicLink:
@@ -177,7 +175,10 @@ package struct SnapshotCopy {
         try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
       } else if entry.extents.isEmpty {
         if try addChanged(&entry, old, since: earlier) { return false }
-        entry.extents = try draft.copyContent(of: old, in: source, as: entry, otherwise: Self.advice)
+        let offset = try archive.beginMember(names.member(entry, .file(size: entry.size)))
+        let blocks = try source.content(of: old, otherwise: Self.advice) { try archive.write($0) }
+        try archive.endMember()
+        try draft.place(&entry, at: offset, blocks)
         return true
       }
     }
@@ -190,29 +191,14 @@ package struct SnapshotCopy {
   private func addChanged(
     _ entry: inout ManifestEntry, _ old: ManifestEntry, since earlier: ManifestEntry?
   ) throws -> Bool {
-    guard let earlier, let former, earlier.kind == entry.kind, earlier.hardLink == nil,
-      min(earlier.size, entry.size) >= LargeContents.smallestChanged,
-      let name = names.pagesName(of: entry.path),
-      let size = try source.blockSize(of: old),
-      let blocks = try source.manifest.blocks(of: old, blockSize: size),
-      let known = try former.manifest.blocks(of: earlier, blockSize: size)
+    guard let earlier, let size = try source.blockSize(of: old),
+      let known = try former?.blocks(of: earlier, like: entry, blockSize: size),
+      let blocks = try source.manifest.blocks(of: old, blockSize: size)
     else { return false }
-    let runs = blocks.changed(since: known)
-    let ranges = runs.map {
-      UInt64($0.lowerBound * size)..<min(UInt64($0.upperBound * size), entry.size)
-    }
-    let length = ranges.reduce(0) { $0 + UInt64($1.count) }
-    guard length <= entry.size / 2 else { return false }
-    var own: UInt64 = 0
-    if length > 0 {
-      own = try draft.archive.beginMember(
-        ArchiveMember(name: name, kind: .file(size: length), metadata: entry.metadata))
+    return try draft.addChanged(&entry, blocks, since: earlier.extents, known) { ranges, runs in
       for (range, run) in zip(ranges, runs) { try copy(range, run, of: old, blocks) }
-      try draft.archive.endMember()
-      try draft.manifest.add(blocks, runs, at: own)
-    }
-    entry.extents = earlier.extents.replacing(ranges, by: own, size: entry.size)
-    return true
+      return true
+    } ?? false
   }
 
   /// Copies some blocks, and compares each with its hash.

@@ -18,6 +18,7 @@ final class ArchiveDraft {
   /// Without encryption the archive must hold nothing secret.
   let isEncrypted: Bool
   let header: Archive.Header
+  let names: MemberNames
   private let time: Date
   private let destination: ArchiveDestination
   private let scratch: ScratchDirectory
@@ -45,6 +46,7 @@ final class ArchiveDraft {
     to destination: ArchiveDestination
   ) throws {
     (self.header, self.time, self.destination, self.signing) = (header, time, destination, signing)
+    names = header.memberNames
     json = try header.encoded()
     isEncrypted = encryption != nil
     scratch = try destination.makeScratch()
@@ -56,7 +58,7 @@ final class ArchiveDraft {
       work = plain.directory
       plainScratch = consume plain
     }
-    let names = ArchiveName.candidates(
+    let fileNames = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
       parent: header.parent, followsLater: header.follows != nil, isEncrypted: encryption != nil)
     var created: FileDescriptor?
@@ -66,7 +68,7 @@ final class ArchiveDraft {
       let file = try scratch.directory.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
       created = file
       // The id is random, so that the first name is free.
-      let upload = try destination.upload(Self.fileName, in: scratch.directory, as: [names[0]])
+      let upload = try destination.upload(Self.fileName, in: scratch.directory, as: [fileNames[0]])
       begun = upload
       var written: (@Sendable (UInt64) throws -> Void)?
       if upload.isSent { written = { try upload.extend(to: $0) } }
@@ -114,22 +116,49 @@ final class ArchiveDraft {
     return error
   }
 
-  /// Copies the whole content of an entry of another archive, compared with its hash on its way.
-  ///
-  /// - Parameters:
-  ///   - entry: what the member is.
-  ///   - advice: what to do about content that is not what the manifest says.
-  /// - Returns: its place.
-  func copyContent(
-    of source: ManifestEntry, in other: Archive, as entry: ManifestEntry, otherwise advice: String
-  ) throws -> Extents {
-    let offset = try archive.beginMember(header.memberNames.member(entry, .file(size: entry.size)))
-    let blocks = try other.content(of: source, otherwise: advice) { try archive.write($0) }
-    try archive.endMember()
-    if let blocks, entry.size >= LargeContents.smallestChanged {
+  // MARK: Contents
+
+  /// A content with fewer bytes is stored whole: a member and the places of its blocks take more than they save.
+  static let smallestChanged: UInt64 = 64 << 10
+
+  /// Sets the place of a content that a member has whole, and records the hashes of its blocks.
+  func place(_ entry: inout ManifestEntry, at offset: UInt64, _ blocks: BlockHashes?) throws {
+    entry.extents = Extents(at: offset, length: entry.size)
+    if let blocks, entry.size >= Self.smallestChanged {
       try manifest.add(blocks, [0..<blocks.count], at: offset)
     }
-    return Extents(entry.size > 0 ? [Extent(offset: offset, length: entry.size)] : [])
+  }
+
+  /// Adds only the blocks of a content that an earlier one does not have, and sets the entry's places.
+  ///
+  /// - Parameters:
+  ///   - entry: with its size.
+  ///   - earlier: the places of the earlier content, whose blocks have the hashes `known`.
+  ///   - copy: writes ranges of the content, one for each run of blocks; false when they are not what was hashed.
+  /// - Returns: nil when that would save little; false when the content has changed since it was hashed.
+  func addChanged(
+    _ entry: inout ManifestEntry, _ blocks: BlockHashes, since earlier: Extents, _ known: BlockHashes,
+    copy: ([Range<UInt64>], [Range<Int>]) throws -> Bool
+  ) throws -> Bool? {
+    let (size, runs, end) = (UInt64(blocks.blockSize), blocks.changed(since: known), entry.size)
+    let ranges = runs.map { UInt64($0.lowerBound) * size..<min(UInt64($0.upperBound) * size, end) }
+    let length = ranges.reduce(0) { $0 + UInt64($1.count) }
+    guard length <= end / 2, let name = names.pagesName(of: entry.path) else { return nil }
+    var offset: UInt64 = 0
+    // Where only the end was cut off, there is nothing to add.
+    if length > 0 {
+      offset = try archive.beginMember(
+        ArchiveMember(name: name, kind: .file(size: length), metadata: entry.metadata))
+      let isSame = try copy(ranges, runs)
+      try archive.endMember(padding: true)
+      guard isSame else {
+        try manifest.addSuperseded(entry.path, offset: offset, length: length)
+        return false
+      }
+      try manifest.add(blocks, runs, at: offset)
+    }
+    entry.extents = earlier.replacing(ranges, by: offset, size: end)
+    return true
   }
 
   /// Adds a vault's items that may leave their device, after all other content.

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import AppStores
 import ArchiveSigning
 import ContainerTransaction
 import Cryptography
@@ -79,6 +80,16 @@ final class ParentSnapshot {
   /// Whether a database is as it was at the parent's capture, with its log and journal.
   func isUnchangedDatabase(_ entry: ManifestEntry, _ status: FileStatus, in root: Directory) throws -> Bool {
     try capture.isUnchangedDatabase(entry, status, in: root, manifest)
+  }
+
+  /// The hashes of the blocks of an earlier content, which a new one can be stored as the difference to; nil when it cannot.
+  func blocks(
+    of earlier: ManifestEntry, like entry: ManifestEntry, blockSize: Int
+  ) throws -> BlockHashes? {
+    guard earlier.kind == entry.kind, earlier.hardLink == nil,
+      min(earlier.size, entry.size) >= ArchiveDraft.smallestChanged
+    else { return nil }
+    return try manifest.blocks(of: earlier, blockSize: blockSize)
   }
 
   /// Whether some file of that size is stored: only then its content is searched.

@@ -67,13 +67,12 @@ final class SnapshotWriter {
     since former: ParentSnapshot? = nil
   ) throws {
     (self.container, self.locked, self.options, self.former) = (container, locked, options, former)
-    (root, rules, names) = (locked.lock.root, ExclusionRules(container), draft.header.memberNames)
+    (root, rules, names) = (locked.lock.root, ExclusionRules(container), draft.names)
     (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
     tree = TreeNames(root, rules: options.includesExcluded ? nil : rules, listed: options.seams.lists)
     reader = try StableReader(options.progress)
     groups = FileGroupCopies(into: draft.work, reader)
-    contents = LargeContents(
-      archive: draft.archive, manifest: draft.manifest, names: names, reader: reader, former: former)
+    contents = LargeContents(draft: draft, reader: reader, former: former)
   }
 
   func storeRoot() throws {
@@ -281,7 +280,7 @@ final class SnapshotWriter {
       let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
       try archive.write(bytes)
       try archive.endMember()
-      entry.extents = Extents(before.size > 0 ? [Extent(offset: offset, length: before.size)] : [])
+      entry.extents = Extents(at: offset, length: before.size)
       if digest == nil {
         isTaken = true
         pending = reader.pipeline.digest(of: buffer, count: bytes.count)
