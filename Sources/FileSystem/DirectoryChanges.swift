@@ -18,10 +18,8 @@ extension Directory {
   /// Opens a directory of the user's, such as one of migrations; a missing one is created, in one that exists.
   package static func opened(creating path: String) throws -> Directory {
     if FollowedStatus.identity(path) == nil {
-      let slash = path.lastIndex(of: "/")
-      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-      try Directory(parent).createDirectory(ContainerPath(name), mode: 0o755)
+      let (parent, name) = try ContainerPath.split(path)
+      try Directory(parent).createDirectory(name, mode: 0o755)
     }
     return try Directory(path)
   }

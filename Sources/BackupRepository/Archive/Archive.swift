@@ -178,6 +178,9 @@ public final class Archive {
     }
   }
 
+  /// What to do about content that is not what the manifest says, before anything was changed.
+  static let nothingChanged = "nothing was changed, use another archive"
+
   /// Reads an entry's content; see ``ManifestEntry/readContent(of:otherwise:into:reader:)``.
   @discardableResult
   func content(
@@ -330,8 +333,10 @@ final class ArchivePart {
 /// names are tried first, so that usually one file is opened for each.
 private struct ChainSearch {
   private let archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
-  /// The files of the directory that are named like archives, with what finds each; nil until they are needed.
-  private var files: [(path: String, find: () throws -> PlaceFile?)]?
+  /// A file of the directory that is named like an archive: what its name says, and what finds it.
+  private typealias File = (path: String, label: ArchiveLabel?, find: () throws -> PlaceFile?)
+  /// All of them; nil until they are needed.
+  private var files: [File]?
 
   init(
     besides archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
@@ -343,16 +348,15 @@ private struct ChainSearch {
   mutating func open(_ id: Archive.ID, neededBy child: ArchivePart) throws -> ArchivePart {
     let files = try self.files ?? list()
     self.files = files
-    let isNamed = { (path: String) in
-      ArchiveName.label(of: lastName(path)).map { id.description.hasPrefix($0.id) } ?? false
-    }
+    let isMeant = { (file: File) in file.label.map { id.description.hasPrefix($0.id) } ?? false }
+    let ordered = files.filter(isMeant).map { ($0, true) } + files.filter { !isMeant($0) }.map { ($0, false) }
     var problem: DrydockError?
-    for (path, find) in files.filter({ isNamed($0.path) }) + files.filter({ !isNamed($0.path) }) {
+    for ((path, _, find), isNamed) in ordered {
       do {
         let file = try find()
         // Of a file with another name it is not known yet whether it is worth reading its manifest.
         guard
-          try isNamed(path)
+          try isNamed
             || Archive.header(path: path, file, keys: keys, usesCache: usesCache).archive == id
         else {
           continue
@@ -366,7 +370,7 @@ private struct ChainSearch {
             path: child.path)
         }
         return part
-      } catch let error as DrydockError where isNamed(path) || error.meansForgery {
+      } catch let error as DrydockError where isNamed || error.meansForgery {
         problem = problem ?? error
       } catch is DrydockError {}
     }
@@ -383,12 +387,11 @@ private struct ChainSearch {
       path: archive)
   }
 
-  private func list() throws -> [(path: String, find: () throws -> PlaceFile?)] {
+  private func list() throws -> [File] {
     let place = try Places.ofFile(archive).place
     let listing = try place.list()
-    return listing.names.filter(ArchiveName.isArchive).map { ContainerPath(name: $0) }.map { name in
-      (place.full(name), { try listing.file(name) })
-    }.sorted { $0.path < $1.path }
+    return listing.archives.map { name, label in (place.full(name), label, { try listing.file(name) }) }
+      .sorted { (left: File, right: File) in left.path < right.path }
   }
 }
 

@@ -1,5 +1,7 @@
 import Cryptography
+import FileSystem
 import Formats
+import Storage
 
 /// File names of archives: `<app>_<UTC, 20261120T101500Z>_<id>.tar.zst`, and `.age` behind it when the archive is encrypted.
 /// The id has the first 8 hexadecimal digits of the archive's, and 8 of a hash of the instance, so that without a key it is
@@ -74,6 +76,16 @@ package enum ArchiveName {
   }
 
   private static let longest = 90
+}
+
+extension PlaceListing {
+  /// The files that are named like archives, each with what its name says; nil where that was given by hand.
+  var archives: [(name: ContainerPath, label: ArchiveLabel?)] {
+    names.filter(ArchiveName.isArchive).map { bytes in
+      let name = ContainerPath(name: bytes)
+      return (name, ArchiveName.label(of: name.nameString))
+    }
+  }
 }
 
 /// Whose archive a file is, and of when: from its header, or as far as its name says.

@@ -86,7 +86,7 @@ package final class Manifest {
     var kinds = PathTable<ManifestEntry.Kind>()
     var flagged: [ContainerPath: Exclusion.Rule] = [:]
     let entries = parts.map { $0.entries() }
-    var stored = MergedRows(self, parts.map { $0.kinds() }, by: \.path)
+    var stored = MergedRows(self, parts.map { $0.kinds() }, by: { $0.path })
     while let (part, row, value) = try stored.next() {
       let path = value.path
       kinds[path] = value.kind

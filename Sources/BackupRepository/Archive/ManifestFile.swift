@@ -1,4 +1,5 @@
 import AppStores
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -108,6 +109,8 @@ struct ManifestRow {
   func bytes(_ column: String) -> [UInt8]? {
     if case .blob(let value) = storage(column), value.count <= Self.longest { [UInt8](value) } else { nil }
   }
+
+  func digest(_ column: String) -> SHA256.Digest? { bytes(column).flatMap { SHA256.Digest(bytes: $0) } }
 
   /// The SQL of a path's column, for ``path(_:)``. SQLite's text may be invalid UTF-8 and continue after a NUL, which a
   /// Swift string does not show: its bytes are read.

@@ -134,7 +134,7 @@ package final class ManifestReader: Sendable {
 
   /// What identifies the recipients of the archive; nil when it is not encrypted, or to a passphrase.
   func recipients() throws -> SHA256.Digest? {
-    try property(ManifestSchema.recipients)?.bytes("value").flatMap { SHA256.Digest(bytes: $0) }
+    try property(ManifestSchema.recipients)?.digest("value")
   }
 
   /// Where the vault's items are; nil when the archive has none.
@@ -144,7 +144,7 @@ package final class ManifestReader: Sendable {
     if rows.allSatisfy({ $0 == nil }) { return nil }
     guard let offset = rows[0]?.unsigned("value", UInt64.self),
       let length = rows[1]?.unsigned("value", UInt64.self),
-      let digest = rows[2]?.bytes("value").flatMap({ SHA256.Digest(bytes: $0) }),
+      let digest = rows[2]?.digest("value"),
       offset % 512 == 0, offset <= tarSize, length <= tarSize - offset, length <= Vault.sizeLimit
     else { throw wrong("an invalid place of the vault's items") }
     return VaultMember(offset: offset, length: length, digest: digest)
@@ -196,7 +196,9 @@ package final class ManifestReader: Sendable {
   }
 
   /// The kinds of its entries, for decisions before anything is read. The entries themselves are checked by ``entries()``.
-  func kinds() -> EntryRows<StoredKind> {
+  ///
+  /// - Returns: also whether it is a directory with a flag or attributes, one of which may exclude it.
+  func kinds() -> EntryRows<(path: ContainerPath, kind: ManifestEntry.Kind, mayBeFlagged: Bool)> {
     let columns = """
       SELECT number, \(ManifestRow.path("path", as: "path")), kind, kind = 'directory' AND
         (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.entry = number)) AS marked
@@ -207,7 +209,7 @@ package final class ManifestReader: Sendable {
         guard let path = row.path("path"),
           let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
         else { throw self.wrong("an invalid entry") }
-        return StoredKind(path: path, kind: kind, mayBeFlagged: row.integer("marked") == 1)
+        return (path, kind, row.integer("marked") == 1)
       }
     }
   }
@@ -245,7 +247,7 @@ package final class ManifestReader: Sendable {
       // Readers keep a number in 40 bits.
       guard let number = row.integer("number"), (1..<1 << 40).contains(number),
         let size = row.unsigned("size", UInt64.self),
-        let digest = row.bytes("sha256").flatMap({ SHA256.Digest(bytes: $0) })
+        let digest = row.digest("sha256")
       else { throw wrong("an invalid entry") }
       try visit(number, size, digest)
     }
@@ -294,7 +296,7 @@ package final class ManifestReader: Sendable {
       metadata: FileMetadata(
         mode: mode, user: user, group: group, modified: modified,
         attributes: try attributes(of: path, row.integer("number") ?? 0, db), isNoDump: !flags.isEmpty),
-      size: size, digest: row.bytes("sha256").flatMap { SHA256.Digest(bytes: $0) },
+      size: size, digest: row.digest("sha256"),
       linkTarget: row.bytes("link_target"),
       identity: FileIdentity(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode)),
       changed: changed)
@@ -428,7 +430,7 @@ package final class ManifestReader: Sendable {
         ).map(ManifestRow.init)
       else { return DatabaseCaptureState() }
       return DatabaseCaptureState(
-        sidecars: row.bytes("sidecars").flatMap { SHA256.Digest(bytes: $0) },
+        sidecars: row.digest("sidecars"),
         log: row.bytes("log").flatMap(LogPosition.init(bytes:)))
     }
   }
@@ -503,10 +505,4 @@ final class EntryRows<Value> {
     guard let value = try value(row) else { throw manifest.wrong("no entry \(row)") }
     return value
   }
-}
-
-struct StoredKind {
-  let path: ContainerPath, kind: ManifestEntry.Kind
-  /// Whether it is a directory with a flag or attributes, one of which may exclude it.
-  let mayBeFlagged: Bool
 }

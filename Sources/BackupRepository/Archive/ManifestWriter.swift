@@ -61,7 +61,7 @@ final class ManifestWriter {
   }
 
   /// Adds an entry that is as in the parent's manifest: to the snapshot id alone.
-  func addUnchanged(_ entry: ManifestEntry) throws { snapshot.add(entry) }
+  func addUnchanged(_ entry: ManifestEntry) { snapshot.add(entry) }
 
   /// Records a path of the parent's manifest that the snapshot does not have.
   func addRemoved(_ path: ContainerPath) throws {
@@ -73,9 +73,15 @@ final class ManifestWriter {
     try set(ManifestSchema.recipients, Data(recipients.bytes))
   }
 
-  /// Records that excluded and skipped paths are those of the parent's manifest.
-  func inheritOmitted() throws {
-    try set(ManifestSchema.inheritsOmitted, 1)
+  /// Records what is not stored; where the parent's manifest lists the same, only that.
+  func addOmitted(
+    _ excluded: [ExcludedPath], _ skipped: [SkippedPath], since parent: Manifest?
+  ) throws {
+    if let parent, try parent.excluded() == excluded, try parent.skipped() == skipped {
+      return try set(ManifestSchema.inheritsOmitted, 1)
+    }
+    for path in excluded { try add(path) }
+    for path in skipped { try add(path) }
   }
 
   /// Adds an entry.

@@ -14,11 +14,10 @@ package struct ArchiveIndex: Sendable {
   package init(_ repository: Repository) throws {
     path = repository.path
     do {
-      for bytes in try Places.open(path).list().names {
-        if let id = ArchiveTags.id(ofFile: bytes) { tagged[String(id.prefix(8)), default: []].append(id) }
-        let name = String(decoding: bytes, as: UTF8.self)
-        guard ArchiveName.isArchive(bytes), let label = ArchiveName.label(of: name) else { continue }
-        archives[label.nameKey, default: []].append((label, name))
+      let listing = try Places.open(path).list()
+      tagged = Dictionary(grouping: listing.names.compactMap(ArchiveTags.id)) { String($0.prefix(8)) }
+      for (name, label) in listing.archives {
+        if let label { archives[label.nameKey, default: []].append((label, name.nameString)) }
       }
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)

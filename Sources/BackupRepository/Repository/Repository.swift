@@ -86,10 +86,7 @@ public struct Repository: Sendable {
     where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
     let present = try present ?? place.list()
-    let names = present.names.filter { bytes in
-      ArchiveName.isArchive(bytes)
-        && ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map(isWanted) ?? true
-    }.map { ContainerPath(name: $0) }
+    let names = present.archives.filter { $0.label.map(isWanted) ?? true }.map(\.name)
     let all = Set(present.names)
     var listing = Listing(repository: path)
     progress?.begin(.list, totalFiles: names.count)

@@ -29,8 +29,6 @@ package struct SnapshotCopy {
   private let firstNames: Set<ContainerPath>
   private var stored: Set<ContainerPath> = []
 
-  private static let advice = "nothing was changed, use another archive"
-
   /// Writes a full archive that needs no other one to be read, with the same record of what is not in it.
   ///
   /// - Parameters:
@@ -97,9 +95,6 @@ package struct SnapshotCopy {
         progress?.add(files: 1)
       }
       try copy.copyOmitted()
-      if let recipients = try encryption?.recipientsDigest() {
-        try draft.manifest.add(recipients: recipients)
-      }
       if draft.isEncrypted, let extract = try source.vaultExtract() { try draft.add(extract) }
       try source.expectSnapshot(draft.manifest.finish(storesExcluded: source.manifest.storesExcluded()).hex)
       (report.path, report.archiveBytes) = try draft.publish(tags: tags, like: status)
@@ -122,12 +117,8 @@ package struct SnapshotCopy {
   /// Records what the new snapshot does not have.
   private func copyOmitted() throws {
     for path in try former?.rest() ?? [] { try draft.manifest.addRemoved(path) }
-    let (excluded, skipped) = (try source.manifest.excluded(), try source.manifest.skipped())
-    if let former, try former.manifest.excluded() == excluded, try former.manifest.skipped() == skipped {
-      return try draft.manifest.inheritOmitted()
-    }
-    for path in excluded { try draft.manifest.add(path) }
-    for path in skipped { try draft.manifest.add(path) }
+    try draft.manifest.addOmitted(
+      source.manifest.excluded(), source.manifest.skipped(), since: former?.manifest)
   }
 
   private mutating func copy(_ old: ManifestEntry) throws {
@@ -139,7 +130,7 @@ package struct SnapshotCopy {
     entry.linkArchive = earlier?.linkArchive
     let capture = try capture(of: old, in: source.manifest)
     if entry == earlier, try former.map({ try self.capture(of: old, in: $0.manifest) }) == capture {
-      return try draft.manifest.addUnchanged(entry)
+      return draft.manifest.addUnchanged(entry)
     }
     if try addMember(&entry, old, since: earlier), firstNames.contains(entry.path) {
       stored.insert(entry.path)
@@ -176,7 +167,7 @@ package struct SnapshotCopy {
       } else if entry.extents.isEmpty {
         if try addChanged(&entry, old, since: earlier) { return false }
         let offset = try archive.beginMember(names.member(entry, .file(size: entry.size)))
-        let blocks = try source.content(of: old, otherwise: Self.advice) { try archive.write($0) }
+        let blocks = try source.content(of: old, otherwise: Archive.nothingChanged) { try archive.write($0) }
         try archive.endMember()
         try draft.place(&entry, at: offset, blocks)
         return true
@@ -214,7 +205,7 @@ package struct SnapshotCopy {
     let found = try hasher.finish()
     guard found.count == run.count, zip(0..<found.count, run).allSatisfy({ found[$0] == blocks[$1] }) else {
       throw DrydockError(
-        .damaged, "the content of \(old.path) is not what the manifest says; \(Self.advice)",
+        .damaged, "the content of \(old.path) is not what the manifest says; \(Archive.nothingChanged)",
         path: source.path)
     }
   }

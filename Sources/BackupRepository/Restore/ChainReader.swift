@@ -55,7 +55,7 @@ final class ChainReader: @unchecked Sendable {
   func read(_ entry: ManifestEntry, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
     let only = entry.extents.single.flatMap { part(of: $0)?.manifest.path }
     _ = try entry.readContent(
-      of: only ?? parts[0].manifest.path, otherwise: "nothing was changed, use another archive", into: body
+      of: only ?? parts[0].manifest.path, otherwise: Archive.nothingChanged, into: body
     ) { extent in
       guard let part = part(of: extent) else { return nil }
       try part.check?.check(contentAt: extent.offset)

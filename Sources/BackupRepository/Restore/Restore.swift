@@ -222,8 +222,6 @@ package enum Restore {
 }
 
 extension Archive {
-  private static let advice = "nothing was changed, use another archive"
-
   /// Stages files and symbolic links, each content compared with its hash.
   fileprivate func put(_ changes: RestoreChanges, into staged: StagedContainer) throws {
     for entry in changes.symbolicLinks {
@@ -261,7 +259,7 @@ extension Archive {
       try MemberCheck(parts[part].reader.ranges, members[part]).check(contentAt: extent.offset)
     }
     var bytes: [UInt8] = []
-    try content(of: entry, otherwise: Self.advice) { bytes.append(contentsOf: $0) }
+    try content(of: entry, otherwise: Self.nothingChanged) { bytes.append(contentsOf: $0) }
     return bytes
   }
 }

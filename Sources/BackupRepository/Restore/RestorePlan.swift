@@ -23,9 +23,7 @@ struct RestorePlan {
   /// remove that.
   private var evidence: Set<ContainerPath> = []
   private var comparison: LiveComparison
-  /// The vault's file in the archive, when the container has another one.
-  private var vaultEntry: ManifestEntry?
-  /// The same when it cannot be read, and that is accepted.
+  /// The vault's file in the archive when it cannot be read, and that is accepted.
   private var unreadVault: ManifestEntry?
   /// Hard links that are right, by the first name; and the first names that get another inode.
   private var rightLinks: [ContainerPath: [ManifestEntry]] = [:]
@@ -58,7 +56,7 @@ struct RestorePlan {
     } own: {
       changes.members[$0].add($1)
     }
-    if let vaultEntry { try decideVault(vaultEntry) }
+    if let entry = changes.vaultEntry { try decideVault(entry) }
     // A new inode gets all its names anew.
     for first in movedFirsts { changes.links += rightLinks[first] ?? [] }
     try addMissingDirectories()
@@ -215,7 +213,7 @@ struct RestorePlan {
       } ?? false
     let result = try comparison.compare(isSeparate ? own(entry) : entry, present)
     if case .other = result, entry.path == staged.container.vaultPath {
-      vaultEntry = try withheld(entry)
+      changes.vaultEntry = try own(withheld(entry))
       return
     }
     switch result {
@@ -286,21 +284,19 @@ struct RestorePlan {
 
   /// Rule 8: the vault is restored item by item.
   private mutating func decideVault(_ entry: ManifestEntry) throws {
-    let own = try own(entry)
-    changes.vaultEntry = own
     let isVault = entry.kind == .file && entry.size <= Vault.sizeLimit
     let sealed: [UInt8]?
     do {
-      sealed = isVault ? try archive.contents(of: own, changes.members) : nil
+      sealed = isVault ? try archive.contents(of: entry, changes.members) : nil
     } catch let error as DrydockError where options.acceptsIncomplete && error.meansDamage {
-      unreadVault = own
+      unreadVault = entry
       return
     }
     let (plan, origin) = try VaultPlan.make(sealed, archive, staged, options)
     switch plan.action {
     case .put:
-      own.kind == .symbolicLink
-        ? changes.symbolicLinks.append(own) : changes.contents.append(changed: own, of: archive)
+      entry.kind == .symbolicLink
+        ? changes.symbolicLinks.append(entry) : changes.contents.append(changed: entry, of: archive)
       changes.report.restored.append(entry.path)
     case .write, .remove: changes.report.restored.append(entry.path)
     case .nothing: if plan.report.notRestored.isEmpty { changes.report.unchanged += 1 }

@@ -18,7 +18,7 @@ package enum ArchiveTarget: Sendable {
 package struct ArchiveDestination: Sendable {
   /// It is locked, so that nothing is removed from it.
   private let folder: any Place
-  private let fileName: String?
+  private let fileName: ContainerPath?
 
   /// The repository's path; nil for a file.
   var repository: String? { fileName == nil ? folder.path : nil }
@@ -45,14 +45,12 @@ package struct ArchiveDestination: Sendable {
         .usage, "a single archive is written to a file of this machine; a remote place is a repository",
         path: path)
     case .file(let path):
-      let slash = path.lastIndex(of: "/")
-      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-      guard !name.isEmpty else {
+      let (parent, name) = try ContainerPath.split(path)
+      guard !name.isRoot else {
         throw DrydockError(.notFound, "name the archive's file, not a directory", path: path)
       }
       let directory = try Self.open(parent, "the archive's directory")
-      guard try directory.status(ContainerPath(name)) == nil else {
+      guard try directory.status(name) == nil else {
         throw DrydockError(
           .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
       }
@@ -121,12 +119,8 @@ package struct ArchiveDestination: Sendable {
     label: ArchiveLabel, path: String
   )] {
     let owner = ArchiveLabel.nameKey(app, instance)
-    return present.names.compactMap { bytes -> (label: ArchiveLabel, path: String)? in
-      guard ArchiveName.isArchive(bytes) else { return nil }
-      return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
-        ($0, folder.full(ContainerPath(name: bytes)))
-      }
-    }.filter { $0.label.nameKey == owner }
+    return present.archives.compactMap { name, label in label.map { ($0, folder.full(name)) } }
+      .filter { (label: ArchiveLabel, _) in label.nameKey == owner }
       .sorted { ($0.label.time, $0.path) > ($1.label.time, $1.path) }
   }
 
@@ -150,7 +144,7 @@ package struct ArchiveDestination: Sendable {
   func upload(
     _ file: ContainerPath, in scratch: Directory, as names: [String]
   ) throws -> any PlaceUpload {
-    let paths = try (fileName.map { [$0] } ?? names).map { try ContainerPath($0) }
+    let paths = try fileName.map { [$0] } ?? names.map { try ContainerPath($0) }
     guard let name = try paths.count == 1 ? paths[0] : paths.first(where: { try folder.file($0) == nil })
     else { throw Self.nameIsTaken(folder.full(paths.first ?? file)) }
     return try folder.upload(file, in: scratch, as: name)
@@ -202,9 +196,7 @@ package struct ArchiveDestination: Sendable {
   /// the lock in time. The new one is removed then.
   func requirePresent(_ parents: [Archive.ID], neededBy path: String) throws {
     guard folder.isRemote, !parents.isEmpty else { return }
-    let ids = try folder.list().names.compactMap {
-      ArchiveName.label(of: String(decoding: $0, as: UTF8.self))?.id
-    }
+    let ids = try folder.list().archives.compactMap { $0.label?.id }
     guard let missing = parents.first(where: { id in !ids.contains { id.description.hasPrefix($0) } })
     else { return }
     let name = try ContainerPath(lastName(path))
@@ -221,16 +213,5 @@ package struct ArchiveDestination: Sendable {
       .overlap,
       "an archive of that name was written meanwhile; an archive never replaces a file, run it again",
       path: path)
-  }
-}
-
-extension PlaceListing {
-  /// Whether there are encrypted archives of an app and instance; their names show it.
-  func hasEncrypted(_ app: String, _ instance: String) -> Bool {
-    let owner = ArchiveLabel.nameKey(app, instance)
-    return names.contains { bytes in
-      let name = String(decoding: bytes, as: UTF8.self)
-      return name.hasSuffix(ArchiveName.encryptedSuffix) && ArchiveName.label(of: name)?.nameKey == owner
-    }
   }
 }

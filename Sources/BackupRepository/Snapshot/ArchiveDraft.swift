@@ -87,6 +87,7 @@ final class ArchiveDraft {
         .file(Archive.Header.memberName, size: UInt64(json.count), modified: modified), contents: json)
       // A list of archives reads the header alone.
       try archive.startFrame()
+      if let recipients = try encryption?.recipientsDigest() { try manifest.add(recipients: recipients) }
     } catch let error as DrydockError {
       throw explained(error)
     }

@@ -82,7 +82,7 @@ package enum Snapshot {
     report.versionProblem = version.problem
     report.clockWarning = clockWarning
     report.isPlainAmongEncrypted =
-      !report.isEncrypted && present?.hasEncrypted(header.app, header.instance) == true
+      !report.isEncrypted && others.contains { $0.path.hasSuffix(ArchiveName.encryptedSuffix) }
     return report
   }
 
@@ -114,9 +114,6 @@ package enum Snapshot {
         }
       }
       try writer.finish()
-      if let recipients = try options.encryption?.recipientsDigest() {
-        try draft.manifest.add(recipients: recipients)
-      }
       let vault = try SnapshotVault.store(
         from: container, locked.lock.root, writer.vaultDigest, into: draft, options.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: options.includesExcluded)

@@ -97,7 +97,8 @@ final class SnapshotWriter {
   func finish() throws {
     try addWaiting(all: true)
     try noteRemoved(former?.rest() ?? [])
-    try addOmitted()
+    try manifest.addOmitted(excluded, skipped, since: former?.manifest)
+    try addMissing(options.missing.excluded, options.missing.skipped)
     if !mayBeMapped.isEmpty { mapped = mappings.users(of: mayBeMapped) }
   }
 
@@ -470,7 +471,7 @@ final class SnapshotWriter {
       if entry.path == container.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
       let capture = captureStates.removeValue(forKey: entry.path)
       if entry == earlier && capture == nil {
-        try manifest.addUnchanged(entry)
+        manifest.addUnchanged(entry)
       } else {
         try manifest.add(entry, capture: capture)
       }
@@ -485,18 +486,6 @@ final class SnapshotWriter {
 
   private func skipUnstable(_ path: ContainerPath, _ current: ContainerPath) {
     for path in tree.reported(path, seenAt: [current]) { skip(path, .unstable) }
-  }
-
-  /// Records what is not stored; nothing when it is what the parent's manifest lists.
-  private func addOmitted() throws {
-    if let manifest = former?.manifest, try manifest.excluded() == excluded,
-      try manifest.skipped() == skipped
-    {
-      return try self.manifest.inheritOmitted()
-    }
-    for path in excluded { try manifest.add(path) }
-    for path in skipped { try manifest.add(path) }
-    try addMissing(options.missing.excluded, options.missing.skipped)
   }
 
   /// Records what an earlier capture excluded or lost, unless this one has recorded the path itself.
