@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 import FileSystem
 import SystemPackage
@@ -64,6 +65,26 @@ package struct ArchiveSource: Sendable {
   /// The first bytes of the file, as many as there are.
   package func beginning(_ count: Int) throws -> [UInt8] {
     try readExactly(Int(min(size, UInt64(count))), at: 0)
+  }
+
+  /// The hash of all bytes.
+  ///
+  /// - Parameter body: takes each piece, and the number of bytes up to its end.
+  func digest(
+    _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void = { _, _ in }
+  ) throws -> SHA256.Digest {
+    let digest = try SHA256()
+    var done: UInt64 = 0
+    let read = { (offset: UInt64, buffer: UnsafeMutableRawBufferPointer) throws -> Int in
+      try self.read(buffer, offset)
+      return buffer.count
+    }
+    try readInPieces(0..<size, read: read) { piece in
+      digest.update(piece)
+      done += UInt64(piece.count)
+      try body(piece, done)
+    }
+    return try digest.finalize()
   }
 }
 

@@ -44,16 +44,6 @@ extension ArchiveReader {
 
   /// The hash of all bytes of the file, which are read once more.
   package func fileDigest() throws -> SHA256.Digest {
-    try located {
-      let hash = try SHA256()
-      try readInPieces(
-        0..<fileSize,
-        read: { offset, buffer in
-          try source.readExactly(buffer, at: offset)
-          return buffer.count
-        }
-      ) { hash.update($0) }
-      return try hash.finalize()
-    }
+    try located { try source.digest() }
   }
 }

@@ -32,7 +32,7 @@ package final class SealedCopy {
     var failure: (any Error)?
     do {
       digest = try reader.located {
-        try Self.hash(reader.archive) {
+        try reader.archive.digest {
           do { try sink.write($0) } catch {
             failure = error
             throw error
@@ -58,26 +58,8 @@ package final class SealedCopy {
   package func verify() throws {
     file.forgetCached()
     let written = try sink.written(to: file)
-    guard written.size == contentSize, try Self.hash(written, { _, _ in }) == digest else {
+    guard written.size == contentSize, try written.digest() == digest else {
       throw DrydockError.damaged("the copy differs from what was written into it")
     }
-  }
-
-  /// Passes all bytes on, each piece with the number of bytes up to its end, and gives their digest.
-  private static func hash(
-    _ archive: ArchiveSource, _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void
-  ) throws -> SHA256.Digest {
-    let digest = try SHA256()
-    var done: UInt64 = 0
-    let read = { (offset: UInt64, buffer: UnsafeMutableRawBufferPointer) throws -> Int in
-      try archive.readExactly(buffer, at: offset)
-      return buffer.count
-    }
-    try readInPieces(0..<archive.size, read: read) { piece in
-      digest.update(piece)
-      done += UInt64(piece.count)
-      try body(piece, done)
-    }
-    return try digest.finalize()
   }
 }

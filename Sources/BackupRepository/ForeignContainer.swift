@@ -12,15 +12,13 @@ package enum ForeignContainer {
 
   /// Whether a file begins like an archive of Drydock, whole or not.
   package static func isArchive(_ path: String) -> Bool {
-    struct Seen: Error { var isHeader: Bool }
-    do {
-      try ForeignArchive(path: path)?.members(limit: .standard) { member, _ in
-        throw Seen(isHeader: member.name.elementsEqual(Archive.Header.memberName.utf8))
-      }
-      return false
-    } catch {
-      return (error as? Seen)?.isHeader ?? false
+    var isHeader = false
+    try? ForeignArchive(path: path)?.members(limit: .standard) { member, _ in
+      isHeader = member.name.elementsEqual(Archive.Header.memberName.utf8)
+      // The others are not read.
+      throw CancellationError()
     }
+    return isHeader
   }
 
   /// Unpacks a file and runs a body with the path of the container in it, and ``Unpacking/lost`` of it. The next command

@@ -236,10 +236,8 @@ extension Archive {
       return { number in
         let reader = borrowed.reader
         let entry = try contents.entry(number, reader)
-        let file = NewFile(
-          metadata: entry.metadata, digest: entry.digest, size: entry.size, isDatabase: entry.kind != .file)
         return (
-          file,
+          entry.metadata, entry.digest, entry.size, isDatabase: entry.kind != .file,
           { target in
             try reader.read(entry) {
               try target.write($0)

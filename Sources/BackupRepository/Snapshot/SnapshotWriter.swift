@@ -51,8 +51,7 @@ final class SnapshotWriter {
   private var isAdded = false
   /// The hash of the vault's file, when it is stored.
   private(set) var vaultDigest: SHA256.Digest?
-  /// The directory of the last path: consecutive paths are often in the same one.
-  private var parent: (path: ContainerPath, directory: Directory)?
+  private let directories: LastDirectory
   /// The last path whose name no member can have.
   private var beyondLimits: ContainerPath?
   /// Whether another inode behind a name means that it was replaced.
@@ -69,6 +68,7 @@ final class SnapshotWriter {
     (self.container, self.locked, self.options, self.former) = (container, locked, options, former)
     (root, rules, names) = (locked.lock.root, ExclusionRules(container), draft.names)
     (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
+    directories = LastDirectory(root)
     tree = TreeNames(root, rules: options.includesExcluded ? nil : rules, listed: options.seams.lists)
     reader = try StableReader(options.progress)
     groups = FileGroupCopies(into: draft.work, reader)
@@ -197,7 +197,7 @@ final class SnapshotWriter {
 
   private func storeLink(_ scanned: ScannedEntry) throws {
     var entry = entry(scanned.path, .symbolicLink, scanned.status, try metadata(of: scanned))
-    let (directory, name) = try location(of: scanned.currentPath)
+    let (directory, name) = try directories.location(of: scanned.currentPath)
     let target: [UInt8]
     do { target = try directory.linkTarget(name) } catch let error as DrydockError {
       throw Self.unreadable(error)
@@ -213,7 +213,7 @@ final class SnapshotWriter {
     _ scanned: ScannedEntry, kind: ManifestEntry.Kind, canOnlyGrow: Bool = false
   ) throws {
     let status = scanned.status
-    var (directory, name) = try location(of: scanned.currentPath)
+    var (directory, name) = try directories.location(of: scanned.currentPath)
     var copied: FileMetadata?
     if let group = scanned.group {
       switch try groups.take(scanned.path, of: group, in: directory) {
@@ -374,17 +374,8 @@ final class SnapshotWriter {
     ) { $0.isWhole }
   }
 
-  /// The open directory that a path is in, and its name there.
-  private func location(of path: ContainerPath) throws -> (Directory, ContainerPath) {
-    let name = ContainerPath(name: path.name)
-    if let parent, parent.path == path.parent { return (parent.directory, name) }
-    let directory = try root.directory(path.parent)
-    parent = (path.parent, directory)
-    return (directory, name)
-  }
-
   private func metadata(of scanned: ScannedEntry) throws -> FileMetadata {
-    let (directory, name) = try location(of: scanned.currentPath)
+    let (directory, name) = try directories.location(of: scanned.currentPath)
     do {
       let metadata = try directory.metadata(name)
       try expectSame(directory.status(name), scanned)

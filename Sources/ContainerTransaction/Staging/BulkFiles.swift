@@ -10,31 +10,19 @@ import SystemPackage
   import Darwin
 #endif
 
-/// A file that is to be put with others, its content still to come.
-package struct NewFile: Sendable {
-  package var metadata: FileMetadata
-  /// SHA-256 of the content, which the filler checks.
-  package var digest: SHA256.Digest?
-  package var size: UInt64
-  /// Whether it is a database, or a part of one.
-  package var isDatabase: Bool
-
-  package init(
-    metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
-  ) {
-    (self.metadata, self.digest, self.size) = (metadata, digest, size)
-    self.isDatabase = isDatabase
-  }
-}
-
 extension StagedContainer {
   /// See ``Stage/startWriting(_:)``. In a dry run nothing is to be kept.
   func startWriting(_ name: ContainerPath?) {
     if !transaction.isEmpty { stage.startWriting(name) }
   }
 
-  /// A file by its number, and what writes its content.
-  package typealias Filler = (Int) throws -> (file: NewFile, fill: (StageFile) throws -> Void)
+  /// A file that is to be put with others: what writes its content, which has that SHA-256, if it is known, and that size.
+  package typealias NewFile = (
+    metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool,
+    fill: (StageFile) throws -> Void
+  )
+  /// Gives a file by its number.
+  package typealias Filler = (Int) throws -> NewFile
 
   /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
   /// takes. Each group is filled in its order by one thread.
@@ -73,8 +61,8 @@ extension StagedContainer {
           let filler = try filler()
           for file in group where !hasFailed.load(ordering: .relaxed) {
             let name = Stage.name(file)
-            let (new, fill) = try filler(Int(file))
-            try StageFile.make(name, in: target, new.metadata, fill: fill)
+            let new = try filler(Int(file))
+            try StageFile.make(name, in: target, new.metadata, fill: new.fill)
             // A user who is not root may not have been able to set all metadata.
             guard let metadata = try target.metadata(name) else {
               throw DrydockError(.notFound, "was removed", path: target.full(name))
