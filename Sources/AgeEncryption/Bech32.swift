@@ -1,4 +1,5 @@
 import Cryptography
+import DrydockErrors
 
 /// The text form of age's keys (BIP 173): a name, `1`, the bytes in groups of five bits, and a checksum. As in age,
 /// there is no limit of 90 characters. All work is done in wiped memory, since most keys are secret.
@@ -34,9 +35,8 @@ enum Bech32 {
     guard text.count == name.count + 1 + dataLength + checksumLength else { return nil }
     return LibCrypto.withScratch(text.count) { scratch in
       for (index, character) in text.enumerated() {
-        let isLetter = (character | 0x20) >= UInt8(ascii: "a") && (character | 0x20) <= UInt8(ascii: "z")
-        if isLetter, (character & 0x20 == 0) != isUpperCase { return nil }
-        scratch[index] = isLetter ? character | 0x20 : character
+        if character.isLetter, character.isCapital != isUpperCase { return nil }
+        scratch[index] = character.isLetter ? character | 0x20 : character
       }
       guard scratch.starts(with: name), scratch[name.count] == separator else { return nil }
       let values = UnsafeMutableRawBufferPointer(rebasing: scratch[(name.count + 1)...])

@@ -82,8 +82,7 @@ public final class AgeIdentity: Sendable, CustomStringConvertible {
     return lower.withBytes { lower in
       SecretBytes(count: lower.count) { upper in
         for index in lower.indices {
-          let isLetter = lower[index] >= UInt8(ascii: "a") && lower[index] <= UInt8(ascii: "z")
-          upper[index] = isLetter ? lower[index] & 0xDF : lower[index]
+          upper[index] = lower[index].isLetter ? lower[index] & 0xDF : lower[index]
         }
       }
     }

@@ -53,7 +53,7 @@ enum Stanza: Sendable {
 
   /// Parses decimal digits without a leading zero, up to the maximum.
   private static func workFactor(_ text: String) throws -> Int {
-    guard !text.isEmpty, text.first != "0", text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+    guard !text.isEmpty, text.first != "0", text.utf8.allSatisfy(\.isDigit) else {
       throw DrydockError.header(
         "the work factor of an scrypt stanza is not a positive decimal number")
     }

@@ -89,7 +89,7 @@ extension TrustedKeys.Key {
     let digits = Array((isUTC ? text.dropLast() : text[...]).utf8)
     let invalid = DrydockError(
       .badKey, "\(option) is not a time; write YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, with a Z for UTC")
-    guard [8, 12, 14].contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+    guard [8, 12, 14].contains(digits.count), digits.allSatisfy(\.isDigit) else {
       throw invalid
     }
     func field(_ start: Int, _ length: Int) -> Int {

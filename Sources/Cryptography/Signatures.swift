@@ -109,8 +109,7 @@ extension SecretBytes {
       let padding = scratch[..<count].reversed().prefix { $0 == UInt8(ascii: "=") }.count
       // libcrypto ignores blanks at both ends, and takes padding for zeros.
       let isText = scratch[..<(count - padding)].allSatisfy { byte in
-        byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || (0x30...0x39).contains(byte)
-          || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+        byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || byte.isDigit || byte.isLetter
       }
       guard count > 0, count % 4 == 0, padding <= 2, isText else { return nil }
       return LibCrypto.withScratch(count) { decoded -> SecretBytes? in

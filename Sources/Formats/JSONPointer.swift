@@ -43,7 +43,7 @@ package struct JSONPointer: Sendable, CustomStringConvertible {
 
   /// The array index of a token; nil when it is not a decimal number or has a leading zero.
   package static func index(_ token: String) -> Int? {
-    guard !token.isEmpty, token.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+    guard !token.isEmpty, token.utf8.allSatisfy(\.isDigit),
       token == "0" || !token.hasPrefix("0")
     else { return nil }
     return Int(token)

@@ -29,7 +29,7 @@ package enum DatabaseFormat {
 
   /// Up to eight bytes as a number, in lower case: fast, since it is computed for every file.
   private static func packed(_ bytes: some Sequence<UInt8>) -> UInt64 {
-    bytes.reduce(0) { $0 << 8 | UInt64((0x41...0x5A).contains($1) ? $1 | 0x20 : $1) }
+    bytes.reduce(0) { $0 << 8 | UInt64($1.isCapital ? $1 | 0x20 : $1) }
   }
 
   /// Whether a file can have SQLite's header: its size is a multiple of a page, or it is larger than a page (SQLite opens

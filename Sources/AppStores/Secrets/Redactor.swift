@@ -1,4 +1,5 @@
 import Cryptography
+import DrydockErrors
 import Formats
 import Foundation
 
@@ -186,7 +187,7 @@ package struct Redactor: Sendable {
       return secret(Self.counted(bytes.count, "byte"), bytes.withUnsafeBytes { mark($0) })
     default:
       let text = Array(value.description.utf8)
-      let digits = text.count(where: SecretText.isDigit)
+      let digits = text.count(where: \.isDigit)
       return secret(Self.counted(digits, "digit"), text.withUnsafeBytes { mark($0) })
     }
   }

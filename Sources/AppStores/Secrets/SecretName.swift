@@ -1,3 +1,4 @@
+import DrydockErrors
 import Formats
 
 /// What the name of a setting, column or field implies about its value.
@@ -74,8 +75,6 @@ package enum SecretName: Int, Sendable, Comparable {
 
   /// The fast path for ASCII names.
   private static func words(ascii name: UnsafeBufferPointer<UInt8>) -> [String] {
-    let isUpper = { (byte: UInt8) in byte >= 0x41 && byte <= 0x5A }
-    let isLower = { (byte: UInt8) in byte >= 0x61 && byte <= 0x7A }
     var words: [String] = []
     var start = 0
     func end(_ index: Int) {
@@ -85,14 +84,14 @@ package enum SecretName: Int, Sendable, Comparable {
       start = index
     }
     for (index, byte) in name.enumerated() {
-      guard isUpper(byte) || isLower(byte) else {
+      guard byte.isLetter else {
         end(index)
         start = index + 1
         continue
       }
-      if isUpper(byte), start < index {
-        let startsWord = index + 1 < name.count && isLower(name[index + 1])
-        if isLower(name[index - 1]) || startsWord { end(index) }
+      if byte.isCapital, start < index {
+        let startsWord = index + 1 < name.count && name[index + 1].isLetter && !name[index + 1].isCapital
+        if !name[index - 1].isCapital || startsWord { end(index) }
       }
     }
     end(name.count)

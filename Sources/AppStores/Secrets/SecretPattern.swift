@@ -1,3 +1,4 @@
+import DrydockErrors
 import Formats
 
 /// Decides which values are probably secrets, by name, form and content.
@@ -58,14 +59,14 @@ package enum SecretPattern {
     case .code: return isCode(text) || SecretText.isLikelyToken(text)
     case .secret:
       // A count is shorter than any code.
-      let isNumber = text.utf8.allSatisfy(SecretText.isDigit)
+      let isNumber = text.utf8.allSatisfy(\.isDigit)
       return !(isNumber && text.utf8.count < 3) && !answers.contains(text.lowercased())
     }
   }
 
   private static func isCode(_ text: String) -> Bool {
-    let isPlain = text.utf8.allSatisfy { SecretText.isDigit($0) || $0 == 0x20 || $0 == UInt8(ascii: "-") }
-    return isPlain && text.utf8.count(where: SecretText.isDigit) >= 3
+    let isPlain = text.utf8.allSatisfy { $0.isDigit || $0 == 0x20 || $0 == UInt8(ascii: "-") }
+    return isPlain && text.utf8.count(where: \.isDigit) >= 3
   }
 
   private static func isSecret(_ number: UInt64, _ name: SecretName) -> Bool {

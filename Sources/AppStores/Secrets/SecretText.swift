@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// Recognizes secrets by their form, anywhere in a text: keys and tokens with a known prefix, JSON Web Tokens, PEM blocks,
 /// passwords in URLs, values assigned to a secret's name, card and account numbers. It is a single pass over the bytes, since
 /// a text may be long and hostile.
@@ -58,12 +60,8 @@ package struct SecretText {
   }
 
   static func isWord(_ byte: UInt8) -> Bool {
-    isDigit(byte) || isLetter(byte) || byte >= 0x80 || byte == UInt8(ascii: "_")
+    byte.isDigit || byte.isLetter || byte >= 0x80 || byte == UInt8(ascii: "_")
   }
-
-  static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
-
-  private static func isLetter(_ byte: UInt8) -> Bool { byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A }
 
   private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
@@ -87,7 +85,7 @@ package struct SecretText {
     let start = index + length
     guard length > 0, start < bytes.count, bytes[start] == 0x20 else { return nil }
     let value = bytes[start...].drop { $0 == 0x20 }.prefix { Self.isTokenByte($0) }
-    guard value.count >= 8, value.contains(where: Self.isDigit) || value.count >= 20 else { return nil }
+    guard value.count >= 8, value.contains(where: \.isDigit) || value.count >= 20 else { return nil }
     return .authorization(value: String(decoding: value, as: UTF8.self))
   }
 
@@ -134,7 +132,7 @@ package struct SecretText {
       guard
         isLineStart(start) && (!value.isSpaced || isHeader)
           || (isHeader || isName) && value.text.utf8.count >= 8
-            && value.text.utf8.contains(where: Self.isDigit)
+            && value.text.utf8.contains(where: \.isDigit)
       else { return nil }
     case UInt8(ascii: ">"):
       guard start > 0, bytes[start - 1] == UInt8(ascii: "<") else { return nil }
@@ -241,7 +239,7 @@ extension SecretText {
 
   private static func isKeyIdentifier(_ rest: ArraySlice<UInt8>) -> Bool {
     rest.count == 16
-      && rest.allSatisfy { isDigit($0) || isUpper($0) }
+      && rest.allSatisfy { $0.isDigit || $0.isCapital }
   }
 
   private static func isWebToken(_ rest: ArraySlice<UInt8>) -> Bool {
@@ -252,7 +250,7 @@ extension SecretText {
 
   /// The bytes of base64 in both alphabets, and separators in tokens.
   private static func isTokenByte(_ byte: UInt8) -> Bool {
-    isDigit(byte) || isLetter(byte) || "-._~+/=".utf8.contains(byte)
+    byte.isDigit || byte.isLetter || "-._~+/=".utf8.contains(byte)
   }
 
   /// Whether a whole text looks like a token of an unknown service: a long word of letters and digits.
@@ -261,20 +259,16 @@ extension SecretText {
     guard bytes.count >= 12, bytes.allSatisfy({ isTokenByte($0) || $0 == UInt8(ascii: ":") }) else {
       return false
     }
-    let digits = bytes.count(where: isDigit)
-    let letters = bytes.count(where: isLetter)
+    let digits = bytes.count(where: \.isDigit)
+    let letters = bytes.count(where: \.isLetter)
     // Excludes words, versions and dates (digits with a T).
     if digits >= 2 && letters >= 3 { return true }
     return bytes.count >= 24 && letters > 0 && mixesCases(bytes)
   }
 
   private static func mixesCases(_ bytes: [UInt8]) -> Bool {
-    let changes = zip(bytes, bytes.dropFirst()).count { isUpper($0) != isUpper($1) }
+    let changes = zip(bytes, bytes.dropFirst()).count { $0.isCapital != $1.isCapital }
     return changes * 3 > bytes.count
-  }
-
-  private static func isUpper(_ byte: UInt8) -> Bool {
-    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
   }
 }
 
@@ -285,7 +279,7 @@ extension SecretText {
   /// word, without parts of another number around it.
   private static func isNumber(at index: Int, in bytes: [UInt8]) -> Bool {
     if index > 0, "-.+#".utf8.contains(bytes[index - 1]) { return false }
-    if isDigit(bytes[index]) {
+    if bytes[index].isDigit {
       return isCard(groups(from: index, in: bytes)) || isSocialSecurity(index, bytes)
     }
     return isAccount(index, bytes)
@@ -306,10 +300,10 @@ extension SecretText {
     var at = index
     while at < bytes.count, at - index < 32 {
       let byte = bytes[at]
-      if isDigit(byte) {
+      if byte.isDigit {
         groups[groups.count - 1].append(Int(byte) - 0x30)
       } else if byte == 0x20 || byte == UInt8(ascii: "-"), separator == nil || separator == byte,
-        at + 1 < bytes.count, isDigit(bytes[at + 1])
+        at + 1 < bytes.count, bytes[at + 1].isDigit
       {
         separator = byte
         groups.append([])
@@ -325,7 +319,7 @@ extension SecretText {
   }
 
   private static func isDigit(after index: Int, _ bytes: [UInt8]) -> Bool {
-    index + 1 < bytes.count && isDigit(bytes[index + 1])
+    index + 1 < bytes.count && bytes[index + 1].isDigit
   }
 
   private static func isCard(_ groups: [[Int]]) -> Bool {
@@ -376,7 +370,7 @@ extension SecretText {
     if form.count == 12, isWord(form[11]) || form[11] == UInt8(ascii: "-") { return false }
     func number(_ range: Range<Int>) -> Int? {
       form[range].reduce(0 as Int?) { sum, byte in
-        isDigit(byte) ? sum.map { $0 * 10 + Int(byte) - 0x30 } : nil
+        byte.isDigit ? sum.map { $0 * 10 + Int(byte) - 0x30 } : nil
       }
     }
     guard let area = number(0..<3), let group = number(4..<6), let serial = number(7..<11) else {
@@ -390,8 +384,8 @@ extension SecretText {
   /// An IBAN, in one piece or in groups of four, with correct check digits. With small letters it also has the length
   /// that its country uses, since hashes in hexadecimal begin in the same way.
   private static func isAccount(_ index: Int, _ bytes: [UInt8]) -> Bool {
-    guard index + 15 <= bytes.count, isLetter(bytes[index]), isLetter(bytes[index + 1]),
-      isDigit(bytes[index + 2]), isDigit(bytes[index + 3])
+    guard index + 15 <= bytes.count, bytes[index].isLetter, bytes[index + 1].isLetter,
+      bytes[index + 2].isDigit, bytes[index + 3].isDigit
     else { return false }
     var compact: [UInt8] = []
     var isSmall = false
@@ -402,7 +396,7 @@ extension SecretText {
     }
     while at < bytes.count, compact.count < 34 {
       let byte = bytes[at]
-      if isLetter(byte) || isDigit(byte) {
+      if byte.isLetter || byte.isDigit {
         isSmall = isSmall || byte >= 0x61
         compact.append(byte >= 0x61 ? byte & ~0x20 : byte)
       } else if byte == 0x20, at - index == compact.count + compact.count / 4 - 1,
@@ -432,7 +426,7 @@ extension SecretText {
     guard account.count >= 15 else { return false }
     let rotated = account.dropFirst(4) + account.prefix(4)
     let remainder = rotated.reduce(0) { sum, byte in
-      isDigit(byte)
+      byte.isDigit
         ? (sum * 10 + Int(byte) - 0x30) % 97 : (sum * 100 + Int(byte) - 0x41 + 10) % 97
     }
     return remainder == 1
