@@ -60,8 +60,8 @@ extension Directory {
           return nil
         }
       }
-    } catch let error as UnreadableDatabase {
-      return .raw(reason: error.reason)
+    } catch let error as DrydockError where error.code == .malformed {
+      return .raw(reason: error.message)
     }
   }
 
@@ -247,18 +247,15 @@ struct DatabaseCopy {
       // What an interrupted transaction has added is not part of it.
       try file.resize(to: Int64(DatabasePages(ofCopy: name, in: directory).size))
       return .copy(name, behind: 0)
-    } catch let error as UnreadableDatabase {
-      try remove()
-      throw error
     } catch let error as DrydockError where error.code == .malformed {
       try remove()
-      throw UnreadableDatabase(reason: error.message)
+      throw error
     } catch let error as Errno {
       try remove()
       throw DrydockError.system("cannot write", path, error)
     } catch let error as DatabaseError {
       try remove()
-      if error.meansUnreadable { throw UnreadableDatabase(reason: error.plainMessage) }
+      if error.meansUnreadable { throw DrydockError.unreadable(error.plainMessage) }
       throw DrydockError.database("cannot recover a copy of the database", root.full(unit.main), error)
     }
   }

@@ -109,11 +109,9 @@ extension Directory {
   }
 }
 
-/// A database that SQLite cannot open: encrypted or corrupt.
-package struct UnreadableDatabase: Error {
-  package let reason: String
-
-  package init(reason: String) { self.reason = reason }
+extension DrydockError {
+  /// SQLite cannot open a database: it is encrypted or corrupt.
+  static func unreadable(_ reason: String) -> DrydockError { DrydockError(.malformed, reason) }
 }
 
 /// The start of page 1 (<https://www.sqlite.org/fileformat2.html#the_database_header>).
@@ -128,17 +126,17 @@ struct DatabaseHeader {
   /// Checks what SQLite checks when it opens a database, and that page 1 is plausible. Other pages are not checked.
   ///
   /// - Parameter fileSize: the size of the main file; nil when the log has the page count.
-  /// - Throws: ``UnreadableDatabase``.
+  /// - Throws: ``DrydockError`` (`malformed`).
   init(_ bytes: [UInt8], fileSize: UInt64?) throws {
     guard bytes.count == Self.length, bytes.starts(with: DatabaseFormat.headerMagic) else {
-      throw UnreadableDatabase(reason: "file is not a database")
+      throw DrydockError.unreadable("file is not a database")
     }
     let number = { (offset: Int) in bytes.withUnsafeBytes { $0.bigEndian(at: offset) } }
     let stored = Int(bytes[16]) << 8 | Int(bytes[17])
     guard let pageSize = Self.pageSize(stored == 1 ? 65_536 : stored),
       (1...2).contains(bytes[19]), bytes[18] > 0, bytes[21...23] == [64, 32, 32],
       pageSize - Int(bytes[20]) >= 480
-    else { throw UnreadableDatabase(reason: "its header is corrupt") }
+    else { throw DrydockError.unreadable("its header is corrupt") }
     self.pageSize = pageSize
     usesLog = bytes[19] == 2
     // The page count is valid only together with the change counter: old versions of SQLite do not write it.
@@ -146,16 +144,16 @@ struct DatabaseHeader {
     let counted = number(24) == number(92) ? UInt64(number(28)) : 0
     pageCount = counted > 0 ? counted : inFile ?? 0
     if let inFile, pageCount > inFile {
-      throw UnreadableDatabase(reason: "its header has \(pageCount) pages, and the file \(inFile) whole ones")
+      throw DrydockError.unreadable("its header has \(pageCount) pages, and the file \(inFile) whole ones")
     }
     if counted == 0, let fileSize, fileSize % UInt64(pageSize) != 0 {
-      throw UnreadableDatabase(reason: "its last page is cut")
+      throw DrydockError.unreadable("its last page is cut")
     }
     // Format 0 is a database without tables. Then the free list, and the root of all other trees on page 1.
     guard number(44) <= 4, number(56) <= 3, inFile == nil || UInt64(number(32)) <= pageCount,
       UInt64(number(36)) <= max(pageCount, 1) || inFile == nil, [5, 13].contains(bytes[100]),
       Int(bytes[103]) << 8 | Int(bytes[104]) <= pageSize / 2
-    else { throw UnreadableDatabase(reason: "its first page is corrupt") }
+    else { throw DrydockError.unreadable("its first page is corrupt") }
   }
 
   static func pageSize(_ size: Int) -> Int? {

@@ -16,32 +16,29 @@ package final class DatabasePages {
   private let path: String
   private let before: FileStatus
 
-  private struct OpenLog {
-    let file: LockedFile
-    let content: WriteAheadLog
-  }
+  private typealias OpenLog = (file: LockedFile, content: WriteAheadLog)
 
   /// - Parameters:
   ///   - lock: held on the main file, at least for reading.
   ///   - logFile: the log, opened under the lock.
   ///   - pin: prevents changes of the main file and restarts of the log. Without one, ``isUnchanged()`` detects them.
   /// - Returns: nil when only SQLite can interpret the two files.
-  /// - Throws: ``UnreadableDatabase``; ``DrydockError`` when it cannot be read.
+  /// - Throws: ``DrydockError``: `malformed` when SQLite cannot read it, `io`.
   init?(_ lock: DatabaseLock, log logFile: LockedFile?, pin: LogPin?, path: String) throws {
     (self.lock, self.pin, self.path) = (lock, pin, path)
     // Before anything is read, to detect changes.
     before = try FileStatus(of: lock.file, path: path)
     var log: OpenLog?
     guard logFile != nil || (pin?.frameCount ?? 0) == 0 else {
-      throw UnreadableDatabase(reason: "its log is missing")
+      throw DrydockError.unreadable("its log is missing")
     }
     if let logFile, pin?.frameCount != 0 {
       let content = try WriteAheadLog(
         logFile.descriptor, limit: pin?.frameCount, mainSize: before.size, path: path)
       if let pin, content?.frameCount != pin.frameCount || content?.salts.elementsEqual(pin.salts) != true {
-        throw UnreadableDatabase(reason: "its log is corrupt")
+        throw DrydockError.unreadable("its log is corrupt")
       }
-      if let content, content.pageCount > 0 { log = OpenLog(file: logFile, content: content) }
+      if let content, content.pageCount > 0 { log = (logFile, content) }
     }
     self.log = log
     guard let log else {
@@ -220,10 +217,9 @@ extension DatabasePages {
   /// The pages of a private copy that no process has open. Throws ``DrydockError`` (`malformed`) when it is not a database.
   package convenience init(ofCopy name: ContainerPath, in scratch: Directory) throws {
     let file = LockedFile(try scratch.open(name, .readOnly))
-    do {
-      try self.init(DatabaseLock(file), path: scratch.full(name))
-    } catch let error as UnreadableDatabase {
-      throw DrydockError(.malformed, error.reason, path: scratch.full(name), cause: error)
+    let path = scratch.full(name)
+    do { try self.init(DatabaseLock(file), path: path) } catch let error as DrydockError {
+      throw error.at(path)
     }
   }
 }
@@ -280,8 +276,8 @@ struct WriteAheadLog {
   ///   - mainSize: the bytes of the main file.
   ///   - path: for messages.
   /// - Returns: nil for an invalid header; SQLite then ignores the log.
-  /// - Throws: ``UnreadableDatabase`` for a version that is not known, and for more pages than the two files can have;
-  ///   ``DrydockError`` `io`.
+  /// - Throws: ``DrydockError``: `malformed` for a version that is not known, and for more pages than the two files can
+  ///   have, `io`.
   init?(_ file: FileDescriptor, limit: Int? = nil, mainSize: UInt64, path: String) throws {
     let size = try FileStatus(of: file, path: path).size
     let read = { try DatabasePages.read(file, at: $0, into: $1, path) }
@@ -299,15 +295,15 @@ struct WriteAheadLog {
     header.withUnsafeBytes { sum.add($0[..<24]) }
     guard sum.first == fields[6] && sum.second == fields[7] else { return nil }
     guard fields[1] == 3_007_000 else {
-      throw UnreadableDatabase(reason: "its log has the unknown version \(fields[1])")
+      throw DrydockError.unreadable("its log has the unknown version \(fields[1])")
     }
     try readFrames(size: size, limit, sum, salts: (fields[4], fields[5]), read)
     // SQLite writes each new page into the log, but for the one that its locks are in: a log that claims more, whatever the
     // numbers of its pages are, would make a file of terabytes.
     let most = mainSize / UInt64(pageSize) + UInt64(places.count) + 1
     guard pageCount <= most else {
-      throw UnreadableDatabase(
-        reason: "its log says that it has \(pageCount) pages, and the files have at most \(most)")
+      throw DrydockError.unreadable(
+        "its log says that it has \(pageCount) pages, and the files have at most \(most)")
     }
   }
 
@@ -322,7 +318,7 @@ struct WriteAheadLog {
     var sum = start
     var index = 0
     let count = (size - 32) / UInt64(frameSize)
-    guard count < 1 << 32 else { throw UnreadableDatabase(reason: "its log is too large") }
+    guard count < 1 << 32 else { throw DrydockError.unreadable("its log is too large") }
     let last = min(Int(count), limit ?? .max)
     reading: while index < last {
       let wanted = min(atOnce, last - index)

@@ -20,7 +20,7 @@ package enum RollbackJournal {
   ///   - mainSize: the bytes of the main file.
   ///   - path: for messages.
   /// - Returns: the name; nil when the transaction has one database.
-  /// - Throws: ``UnreadableDatabase`` when the journal would make the database larger than any transaction; ``DrydockError`` `io`.
+  /// - Throws: ``DrydockError``: `malformed` when the journal would make the database larger than any transaction, `io`.
   package static func takeSuperJournal(
     from file: FileDescriptor, mainSize: UInt64, path: String
   ) throws -> [UInt8]? {
@@ -49,8 +49,8 @@ package enum RollbackJournal {
     let (pages, stored) = header.withUnsafeBytes { ($0.bigEndian(at: 16), $0.bigEndian(at: 24)) }
     let pageSize = DatabaseHeader.pageSize(Int(stored)) ?? 65_536
     guard UInt64(pages) * UInt64(pageSize) <= mainSize + UInt64(size) + allowance else {
-      throw UnreadableDatabase(
-        reason: "its journal says that it had \(pages) pages, and the files have fewer")
+      throw DrydockError.unreadable(
+        "its journal says that it had \(pages) pages, and the files have fewer")
     }
   }
 }

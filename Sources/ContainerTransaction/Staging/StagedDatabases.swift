@@ -274,11 +274,11 @@ extension StagedContainer {
       guard
         try RollbackJournal.takeSuperJournal(from: journal, mainSize: size, path: path.description) != nil
       else { return }
-      throw UnreadableDatabase(
-        reason: "its transaction over several databases did not end; open it in its app first")
-    } catch let error as UnreadableDatabase {
-      throw DrydockError.unreadableDatabase(path, error.reason)
+    } catch let error as DrydockError where error.code == .malformed {
+      throw DrydockError.unreadableDatabase(path, error.message)
     }
+    throw DrydockError.unreadableDatabase(
+      path, "its transaction over several databases did not end; open it in its app first")
   }
 
   /// Captures a database that no other process uses in a file of the stage.
