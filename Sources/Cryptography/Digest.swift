@@ -69,17 +69,8 @@ extension SHA256 {
 
     /// A digest from 64 lower-case hexadecimal digits; nil for anything else.
     package init?(hex: String) {
-      let digits = Array(hex.utf8)
-      guard digits.count == 2 * Self.byteCount else { return nil }
-      var bytes: [UInt8] = []
-      bytes.reserveCapacity(Self.byteCount)
-      for index in stride(from: 0, to: digits.count, by: 2) {
-        guard let high = Self.value(of: digits[index]), let low = Self.value(of: digits[index + 1]) else {
-          return nil
-        }
-        bytes.append(high << 4 | low)
-      }
-      self.init(first32: bytes)
+      guard hex.utf8.allSatisfy(\.isLowercaseHexDigit), let bytes = [UInt8](hex: hex.utf8) else { return nil }
+      self.init(bytes: bytes)
     }
 
     /// Expects at least 32 bytes.
@@ -102,14 +93,6 @@ extension SHA256 {
     package var hex: String { bytes.hex }
 
     package var description: String { hex }
-
-    private static func value(of digit: UInt8) -> UInt8? {
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-      default: nil
-      }
-    }
 
     package static func == (left: Self, right: Self) -> Bool { left.words == right.words }
 
@@ -158,13 +141,5 @@ package enum HashFunction: Sendable {
       throw LibCrypto.error("computing a hash")
     }
     return Array(result.prefix(Int(count)))
-  }
-}
-
-extension Sequence<UInt8> {
-  /// Two lower-case hexadecimal digits for each byte.
-  package var hex: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 }

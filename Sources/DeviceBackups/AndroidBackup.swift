@@ -129,13 +129,10 @@ struct AndroidBackupHeader: Sendable {
     }
 
     mutating func bytes(_ what: String) throws -> [UInt8] {
-      let digits = Array(try next(what).utf8)
-      let values = digits.map { Character(UnicodeScalar($0)).hexDigitValue }
-      guard !digits.isEmpty, digits.count % 2 == 0, !values.contains(nil) else {
+      guard let bytes = [UInt8](hex: try next(what).utf8), !bytes.isEmpty else {
         throw DrydockError.damaged("the backup's \(what) is not hexadecimal")
       }
-      let nibbles = values.compactMap { $0 }
-      return stride(from: 0, to: nibbles.count, by: 2).map { UInt8(nibbles[$0] << 4 | nibbles[$0 + 1]) }
+      return bytes
     }
   }
 

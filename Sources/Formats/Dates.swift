@@ -1,3 +1,4 @@
+import DrydockErrors
 import Foundation
 
 /// Dates after `!date`: ISO 8601 with fractions, such as `2026-11-20T10:15:00.123Z`.
@@ -79,7 +80,7 @@ package enum YAMLDate {
       guard index + width <= bytes.count else { return nil }
       var value = 0
       for byte in bytes[index..<index + width] {
-        guard byte >= 0x30, byte <= 0x39 else { return nil }
+        guard byte.isDigit else { return nil }
         value = value * 10 + Int(byte - 0x30)
       }
       index += width
@@ -88,7 +89,7 @@ package enum YAMLDate {
 
     mutating func fraction() -> Double? {
       let start = index
-      while index < bytes.count, bytes[index] >= 0x30, bytes[index] <= 0x39 { index += 1 }
+      while index < bytes.count, bytes[index].isDigit { index += 1 }
       guard index > start else { return nil }
       return Double("0." + String(decoding: bytes[start..<index], as: UTF8.self))
     }

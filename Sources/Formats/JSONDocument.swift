@@ -197,7 +197,7 @@ struct JSONParser {
     index += 1
     guard kind == UInt8(ascii: "u") else { return }
     let digits = bytes[index..<min(index + 4, bytes.count)]
-    guard digits.count == 4, digits.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) else {
+    guard digits.count == 4, digits.allSatisfy({ $0.hexDigitValue != nil }) else {
       throw failure("`\\u` needs four hexadecimal digits", at: start)
     }
     index += 4

@@ -113,12 +113,10 @@ struct OpenStepReader: ByteScanner {
       guard let data = Data(base64Encoded: Data(digits)) else { throw damaged("data that is not base64") }
       return .data([UInt8](data))
     }
-    let digits = content.filter { !Self.isSpace($0) }.map { Character(UnicodeScalar($0)).hexDigitValue }
-    guard digits.count.isMultiple(of: 2), !digits.contains(nil) else {
+    guard let data = [UInt8](hex: content.filter { !Self.isSpace($0) }) else {
       throw damaged("data that is not hexadecimal")
     }
-    let values = digits.compactMap { $0 }
-    return .data(stride(from: 0, to: values.count, by: 2).map { UInt8(values[$0] << 4 | values[$0 + 1]) })
+    return .data(data)
   }
 
   /// A value of GNUstep, without `<*` and `>`.
@@ -228,7 +226,7 @@ struct OpenStepReader: ByteScanner {
 
   private mutating func unit() throws -> UInt16 {
     let digits = bytes[index...].prefix(4)
-    guard digits.count == 4, digits.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }),
+    guard digits.count == 4, digits.allSatisfy({ $0.hexDigitValue != nil }),
       let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
     else { throw damaged("`\\U` without four hexadecimal digits") }
     index += 4
@@ -303,11 +301,7 @@ struct OpenStepWriter {
     switch value {
     case .string(let text): add(text)
     case .data(let bytes) where form.isTyped: text += "<[\(Data(bytes).base64EncodedString())]>".utf8
-    case .data(let bytes):
-      let digits = Array("0123456789abcdef".utf8)
-      text.append(UInt8(ascii: "<"))
-      for byte in bytes { text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
-      text.append(UInt8(ascii: ">"))
+    case .data(let bytes): text += "<\(bytes.hex)>".utf8
     case .array(let values):
       text += "(".utf8
       for (number, value) in values.enumerated() {

@@ -25,10 +25,7 @@ package enum DeviceSource: String, Sendable, Codable, CaseIterable {
   /// The names of what is in a directory of device backups: UDIDs, old and new, with the time of a copy behind some.
   package static func backups(in directory: Directory) throws -> [ContainerPath] {
     try directory.namesByKind().directories.filter { name in
-      let isUDID = name.bytes.prefix(25).allSatisfy { byte in
-        (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
-          || byte == UInt8(ascii: "-")
-      }
+      let isUDID = name.bytes.prefix(25).allSatisfy { $0.hexDigitValue != nil || $0 == UInt8(ascii: "-") }
       return try isUDID && name.bytes.count >= 25 && isBackup(directory, name)
     }.sorted()
   }

@@ -1,4 +1,5 @@
 import Cryptography
+import DrydockErrors
 import Foundation
 import GRDB
 
@@ -54,7 +55,7 @@ package enum SQLFunction: String, CaseIterable, Sendable {
         throw Self.error("\(name): not base64")
       }
       return data
-    case .hex: return try Self.data(values[0]).map { String(format: "%02X", $0) }.joined()
+    case .hex: return try Self.data(values[0]).hex.uppercased()
     case .hexDecode: return try Self.unhex(Self.text(values[0]), name)
     case .sha256:
       let digest = try SHA256()
@@ -107,12 +108,8 @@ package enum SQLFunction: String, CaseIterable, Sendable {
   }
 
   private static func unhex(_ text: String, _ name: String) throws -> Data {
-    let digits = text.utf8.map { UInt8(String(UnicodeScalar($0)), radix: 16) }
-    guard digits.count.isMultiple(of: 2), !digits.contains(nil) else {
-      throw error("\(name): not hexadecimal")
-    }
-    let values = digits.compactMap(\.self)
-    return Data(stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] })
+    guard let bytes = [UInt8](hex: text.utf8) else { throw error("\(name): not hexadecimal") }
+    return Data(bytes)
   }
 
   private static func matches(_ text: String, _ pattern: String) throws -> Bool {
