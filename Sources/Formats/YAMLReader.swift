@@ -110,53 +110,6 @@ extension YAMLNode {
   }
 }
 
-extension YAMLNode {
-  /// The node of a value from Swift code. Dictionaries are sorted by key.
-  package init(_ value: PropertyListValue, at position: YAMLPosition) {
-    switch value {
-    case .array(let values):
-      self.init(values.map { YAMLNode($0, at: position) }, at: position)
-    case .set(let values):
-      self.init(values.strings.map { YAMLNode(.string($0), at: position) }, at: position)
-      isSet = true
-    case .dictionary(let values):
-      self.init(values.sorted().map { (.string($0.key), YAMLNode($0.value, at: position)) }, at: position)
-    default:
-      self.init(content: .scalar(YAMLScalar(value)), position: position)
-    }
-  }
-
-  package init(_ nodes: [YAMLNode], at position: YAMLPosition) {
-    self.init(content: .sequence(nodes), position: position)
-  }
-
-  /// A mapping with scalar keys.
-  package init(_ pairs: [(key: PropertyListValue, value: YAMLNode)], at position: YAMLPosition) {
-    let pairs = pairs.map {
-      YAMLMapping.Pair(key: YAMLScalar($0.key), keyPosition: position, value: $0.value)
-    }
-    self.init(content: .mapping(YAMLMapping(pairs: pairs)), position: position)
-  }
-
-  /// An unquoted word, which has a special meaning for some arguments.
-  package init(word: String, at position: YAMLPosition) {
-    let scalar = YAMLScalar(value: .string(word), source: word, isPlain: true)
-    self.init(content: .scalar(scalar), position: position)
-  }
-}
-
-extension YAMLScalar {
-  /// Values that YAML cannot represent become null, which every reader rejects.
-  fileprivate init(_ value: PropertyListValue) {
-    switch value {
-    case .array, .set, .dictionary, .unknown: self.init(value: .null, source: "", isPlain: false)
-    case .string(let text): self.init(value: value, source: text, isPlain: false)
-    case .data: self.init(value: value, source: "", isPlain: false)
-    default: self.init(value: value, source: value.description, isPlain: false)
-    }
-  }
-}
-
 extension YAMLMapping.Pair {
   /// The key when it is text; `what` names it in the error.
   package func textKey(_ what: String) throws -> String {
