@@ -19,18 +19,11 @@ struct BinaryPropertyListReader {
   private let referenceSize: Int
   private let offsetSize: Int
   private let tableStart: Int
-  private var decoded: [Decoded] = []
+  private var decoded: [MeasuredValue] = []
   /// The index of each object in `decoded`; -1 before it is read.
   private var known: [Int32]
 
   private let weightLimit: Int
-
-  /// A value, the bytes that it expands to, and its levels of nesting.
-  private struct Decoded {
-    var value: PropertyListValue
-    var weight: Int
-    var height = 0
-  }
 
   /// The top object of a file.
   static func read(_ bytes: [UInt8]) throws -> PropertyListValue {
@@ -77,7 +70,7 @@ struct BinaryPropertyListReader {
     return value
   }
 
-  private mutating func object(_ index: Int, depth: Int) throws -> Decoded {
+  private mutating func object(_ index: Int, depth: Int) throws -> MeasuredValue {
     guard index < objectCount else { throw Self.damaged("a reference to a missing object") }
     let known = known[index] < 0 ? nil : decoded[Int(known[index])]
     // This also ends an object that contains itself, and catches one that was read before at a smaller depth.
@@ -97,12 +90,12 @@ struct BinaryPropertyListReader {
     return result
   }
 
-  private func leaf(_ marker: UInt8, _ start: Int) throws -> Decoded {
+  private func leaf(_ marker: UInt8, _ start: Int) throws -> MeasuredValue {
     let value = try simple(marker, start)
     return switch value {
-    case .string(let text): Decoded(value: value, weight: Self.weight + text.utf8.count)
-    case .data(let bytes): Decoded(value: value, weight: Self.weight + bytes.count)
-    default: Decoded(value: value, weight: Self.weight)
+    case .string(let text): MeasuredValue(value: value, weight: Self.weight + text.utf8.count)
+    case .data(let bytes): MeasuredValue(value: value, weight: Self.weight + bytes.count)
+    default: MeasuredValue(value: value, weight: Self.weight)
     }
   }
 
@@ -164,12 +157,12 @@ struct BinaryPropertyListReader {
 
   private mutating func container(
     _ marker: UInt8, _ start: Int, depth: Int
-  ) throws -> Decoded {
+  ) throws -> MeasuredValue {
     let (count, begin) = try count(marker, start)
     guard count <= bytes.count else { throw Self.damaged("an object reaches beyond the file") }
     let isDictionary = marker & 0xF0 == 0xD0
     _ = try slice(begin, count * referenceSize * (isDictionary ? 2 : 1))
-    var result = Decoded(value: .boolean(false), weight: Self.weight)
+    var result = MeasuredValue(value: .boolean(false), weight: Self.weight)
     func reference(_ index: Int) throws -> Int {
       try number(at: begin + index * referenceSize, size: referenceSize)
     }
@@ -200,11 +193,10 @@ struct BinaryPropertyListReader {
 
   /// Reads a value of a container and counts its bytes.
   private mutating func element(
-    _ index: Int, of container: inout Decoded, depth: Int
+    _ index: Int, of container: inout MeasuredValue, depth: Int
   ) throws -> PropertyListValue {
     let element = try object(index, depth: depth + 1)
-    container.weight += element.weight
-    container.height = max(container.height, element.height + 1)
+    container.count(element)
     guard container.weight <= weightLimit else {
       throw Self.damaged(
         "the values that it shares expand to more than \(weightLimit >> 20) MiB")

@@ -68,22 +68,9 @@ package struct KeyedArchiveReader {
   /// The weight of a value besides its bytes.
   private static let valueWeight = 32
 
-  /// A value with its weight and nesting.
-  struct Part {
-    var value: PropertyListValue
-    var weight: Int
-    /// Levels of nesting in it.
-    var height = 0
-
-    init(_ value: PropertyListValue, bytes: Int = 0) {
-      self.value = value
-      weight = bytes + KeyedArchiveReader.valueWeight
-    }
-  }
-
   let options: KeyedArchiveOptions
   private let objects: [PropertyListValue]
-  private var known: [Int: Part] = [:]
+  private var known: [Int: MeasuredValue] = [:]
   /// The objects being read, outermost first, each with its current field.
   private var open: [(object: Int, className: String?, field: String?)] = []
   private var isOpen: Set<Int> = []
@@ -95,32 +82,30 @@ package struct KeyedArchiveReader {
   /// - Throws: `DrydockError`: `malformed` when it is corrupt or not a keyed archive; `unsupported` for a class, key or
   ///   number that `options` do not cover, and for cycles.
   package static func read(_ bytes: [UInt8], _ options: KeyedArchiveOptions) throws -> PropertyListValue {
-    let file: PropertyListFile
-    do {
-      file = try PropertyListFile(bytes: bytes)
-    } catch let error as DrydockError {
+    let root: PropertyListDictionary
+    do { root = try PropertyListFile(bytes: bytes).root } catch let error as DrydockError {
       throw DrydockError(.malformed, "not a keyed archive: \(error.message)", cause: error)
     }
-    return try read(file, options)
+    return try read(root, options)
   }
 
-  package static func read(_ file: PropertyListFile, _ options: KeyedArchiveOptions) throws
+  package static func read(_ root: PropertyListDictionary, _ options: KeyedArchiveOptions) throws
     -> PropertyListValue
   {
-    guard case .string(let archiver)? = file.root["$archiver"] else {
+    guard case .string(let archiver)? = root["$archiver"] else {
       throw DrydockError(.malformed, "not a keyed archive: a property list without `$archiver`")
     }
     guard archiver == "NSKeyedArchiver" else {
       throw DrydockError(
         .unsupported, "the keyed archive was written by an archiver other than NSKeyedArchiver")
     }
-    guard case .integer(100_000)? = file.root["$version"] else {
+    guard case .integer(100_000)? = root["$version"] else {
       throw DrydockError(.unsupported, "the keyed archive's `$version` is not 100000, the only known one")
     }
-    guard case .array(let objects)? = file.root["$objects"] else {
+    guard case .array(let objects)? = root["$objects"] else {
       throw DrydockError(.malformed, "the keyed archive is corrupt: it has no list `$objects`")
     }
-    guard case .dictionary(let top)? = file.root["$top"], !top.isEmpty else {
+    guard case .dictionary(let top)? = root["$top"], !top.isEmpty else {
       throw DrydockError(.malformed, "the keyed archive is corrupt: it has no `$top` that names its objects")
     }
     var reader = KeyedArchiveReader(options: options, objects: objects)
@@ -131,7 +116,7 @@ package struct KeyedArchiveReader {
   // MARK: Objects
 
   /// The value of a field, which may be a reference to an object.
-  mutating func part(_ field: PropertyListValue, depth: Int) throws -> Part {
+  mutating func part(_ field: PropertyListValue, depth: Int) throws -> MeasuredValue {
     switch field {
     case .unknown(let opaque):
       guard let number = opaque.keyedArchiveReference else {
@@ -143,23 +128,23 @@ package struct KeyedArchiveReader {
       return try object(index, depth: depth)
     case .array(let values): return try list(values, depth: depth)
     case .dictionary(let values): return try fields(values, depth: depth)
-    case .string(let text): return try checked(Part(field, bytes: text.utf8.count), depth)
-    case .data(let bytes): return try checked(Part(field, bytes: bytes.count), depth)
-    default: return try checked(Part(field), depth)
+    case .string(let text): return try checked(Self.measured(field, bytes: text.utf8.count), depth)
+    case .data(let bytes): return try checked(Self.measured(field, bytes: bytes.count), depth)
+    default: return try checked(Self.measured(field), depth)
     }
   }
 
-  private mutating func object(_ index: Int, depth: Int) throws -> Part {
+  private mutating func object(_ index: Int, depth: Int) throws -> MeasuredValue {
     // Foundation writes this text as the first object, and refers to it for nil.
-    if index == 0, objects[0] == .string("$null") { return Part(.unknown(.null)) }
+    if index == 0, objects[0] == .string("$null") { return Self.measured(.unknown(.null)) }
     if let known = known[index] { return try checked(known, depth) }
     if options.isForDisplay, isOpen.contains(index) || depth >= Self.shownDepth {
-      return Part(.string(isOpen.contains(index) ? "(object \(index), which contains this)" : "…"))
+      return Self.measured(.string(isOpen.contains(index) ? "(object \(index), which contains this)" : "…"))
     }
     guard isOpen.insert(index).inserted else { throw cycle(to: index) }
     guard depth <= Self.depthLimit else { throw tooDeep }
     open.append((index, nil, nil))
-    let part: Part
+    let part: MeasuredValue
     switch objects[index] {
     case .dictionary(let fields): part = try instance(fields, depth: depth)
     case .unknown(let opaque) where opaque.keyedArchiveReference != nil:
@@ -172,7 +157,7 @@ package struct KeyedArchiveReader {
     return part
   }
 
-  private mutating func instance(_ fields: PropertyListDictionary, depth: Int) throws -> Part {
+  private mutating func instance(_ fields: PropertyListDictionary, depth: Int) throws -> MeasuredValue {
     let name = try className(fields)
     open[open.count - 1].className = name
     let rule =
@@ -200,7 +185,7 @@ package struct KeyedArchiveReader {
   /// An instance of an app's class.
   private mutating func ruled(
     _ fields: PropertyListDictionary, _ rule: KeyedArchiveOptions.ClassRule, _ name: String, depth: Int
-  ) throws -> Part {
+  ) throws -> MeasuredValue {
     var kept: [(name: String, field: String, value: PropertyListValue)] = []
     for (field, value) in fields where field != "$class" {
       // The archiver doubles a dollar sign at the start of a field's name.
@@ -209,7 +194,7 @@ package struct KeyedArchiveReader {
       kept.append((rule.names.first { $0.key.isExactly(plain) }?.value ?? plain, plain, value))
     }
     kept.sort { ExactText($0.name) < ExactText($1.name) }
-    var whole = Part(.null)
+    var whole = Self.measured(.null)
     var values: PropertyListDictionary = [:]
     for (name, field, value) in kept {
       open[open.count - 1].field = field
@@ -228,15 +213,15 @@ package struct KeyedArchiveReader {
 
   // MARK: Values that hold others
 
-  mutating func list(_ values: [PropertyListValue], depth: Int) throws -> Part {
-    var whole = Part(.null)
+  mutating func list(_ values: [PropertyListValue], depth: Int) throws -> MeasuredValue {
+    var whole = Self.measured(.null)
     let parts = try values.map { try add($0, to: &whole, depth: depth) }
     whole.value = .array(parts)
     return try checked(whole, depth)
   }
 
-  private mutating func fields(_ values: PropertyListDictionary, depth: Int) throws -> Part {
-    var whole = Part(.null)
+  private mutating func fields(_ values: PropertyListDictionary, depth: Int) throws -> MeasuredValue {
+    var whole = Self.measured(.null)
     var result: PropertyListDictionary = [:]
     for (key, value) in values.sorted() {
       result[key] = try add(value, to: &whole, key: key, depth: depth)
@@ -245,18 +230,22 @@ package struct KeyedArchiveReader {
     return try checked(whole, depth)
   }
 
+  static func measured(_ value: PropertyListValue, bytes: Int = 0) -> MeasuredValue {
+    MeasuredValue(value: value, weight: bytes + valueWeight)
+  }
+
   /// Reads an element of `whole` and counts it.
   mutating func add(
-    _ field: PropertyListValue, to whole: inout Part, key: String? = nil, depth: Int
+    _ field: PropertyListValue, to whole: inout MeasuredValue, key: String? = nil, depth: Int
   ) throws -> PropertyListValue {
     let part = try part(field, depth: depth + 1)
-    whole.height = max(whole.height, part.height + 1)
-    whole.weight += part.weight + (key.map { $0.utf8.count + Self.valueWeight } ?? 0)
+    whole.count(part)
+    whole.weight += key.map { $0.utf8.count + Self.valueWeight } ?? 0
     guard whole.weight <= options.weightLimit else { throw tooMuch }
     return part.value
   }
 
-  func checked(_ part: Part, _ depth: Int) throws -> Part {
+  func checked(_ part: MeasuredValue, _ depth: Int) throws -> MeasuredValue {
     guard depth + part.height <= Self.depthLimit else { throw tooDeep }
     guard part.weight <= options.weightLimit else { throw tooMuch }
     return part

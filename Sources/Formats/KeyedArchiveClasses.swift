@@ -28,12 +28,12 @@ enum KeyedArchiveClass: Sendable {
   /// Reads an instance.
   func read(
     _ fields: PropertyListDictionary, from reader: inout KeyedArchiveReader, depth: Int
-  ) throws -> KeyedArchiveReader.Part {
+  ) throws -> MeasuredValue {
     switch self {
     case .dictionary: return try Self.dictionary(fields, &reader, depth)
     case .list:
       return try reader.list(try Self.elements(fields, "NS.objects", "NS.object.", &reader), depth: depth)
-    case .null: return KeyedArchiveReader.Part(.null)
+    case .null: return KeyedArchiveReader.measured(.null)
     default:
       let value = try simple(fields, &reader, depth)
       return try reader.part(value, depth: depth)
@@ -117,13 +117,13 @@ enum KeyedArchiveClass: Sendable {
 
   private static func dictionary(
     _ fields: PropertyListDictionary, _ reader: inout KeyedArchiveReader, _ depth: Int
-  ) throws -> KeyedArchiveReader.Part {
+  ) throws -> MeasuredValue {
     let names = try elements(fields, "NS.keys", "NS.key.", &reader)
     let values = try elements(fields, "NS.objects", "NS.object.", &reader)
     guard names.count == values.count else {
       throw reader.failure(.malformed, "has \(names.count) keys and \(values.count) values")
     }
-    var whole = KeyedArchiveReader.Part(.null)
+    var whole = KeyedArchiveReader.measured(.null)
     let keys = try names.map { try reader.add($0, to: &whole, depth: depth) }
     let isPlain = keys.allSatisfy { if case .string = $0 { true } else { false } }
     if !isPlain, reader.options.keys == .pairs {

@@ -135,3 +135,18 @@ package struct PropertyListDocument: Sendable, Equatable {
     return bytes.first { !($0 <= 0x20 || $0 >= 0x80) } == UInt8(ascii: "<")
   }
 }
+
+/// A value of a file in which values are shared, with what bounds the memory and the stack that it takes.
+struct MeasuredValue {
+  var value: PropertyListValue
+  /// The bytes that it expands to, approximately; a shared value counts each time.
+  var weight: Int
+  /// Levels of nesting in it.
+  var height = 0
+
+  /// Counts a value in it.
+  mutating func count(_ inner: MeasuredValue) {
+    weight += inner.weight
+    height = max(height, inner.height + 1)
+  }
+}

@@ -45,7 +45,7 @@ struct HandmadeKeyedArchive {
   func read(_ change: (inout KeyedArchiveOptions) -> Void = { _ in }) throws -> PropertyListValue {
     var options = KeyedArchiveOptions()
     change(&options)
-    return try KeyedArchiveReader.read(file, options)
+    return try KeyedArchiveReader.read(file.root, options)
   }
 
   /// What is said when it cannot be read.

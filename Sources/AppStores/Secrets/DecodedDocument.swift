@@ -50,8 +50,7 @@ package struct DecodedDocument: Sendable {
   private static func decoded(_ document: PropertyListDocument) -> (Form, PropertyListValue)? {
     switch document.value {
     case .dictionary(let root) where root["$archiver"] != nil:
-      let file = PropertyListFile(format: document.format, root: root)
-      return (try? KeyedArchiveReader.read(file, .display)).map { (.keyedArchive, $0) }
+      return (try? KeyedArchiveReader.read(root, .display)).map { (.keyedArchive, $0) }
     case .dictionary, .array: return (.propertyList, document.value)
     default: return nil
     }
