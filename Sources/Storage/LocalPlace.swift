@@ -4,18 +4,18 @@ import FileSystem
 import SystemPackage
 
 /// A directory of this machine, or of a network file system.
-package struct LocalPlace: Place {
-  package let directory: Directory
+struct LocalPlace: Place {
+  private let directory: Directory
 
-  package init(_ directory: Directory) { self.directory = directory }
+  init(_ directory: Directory) { self.directory = directory }
 
-  package var path: String { directory.path }
-  package var isRemote: Bool { false }
-  package var parallelReads: Int { 0 }
+  var path: String { directory.path }
+  var isRemote: Bool { false }
+  var parallelReads: Int { 0 }
 
-  package func createIfNeeded() throws {}
+  func createIfNeeded() throws {}
 
-  package func list(_ folder: ContainerPath) throws -> PlaceListing {
+  func list(_ folder: ContainerPath) throws -> PlaceListing {
     guard try folder.isRoot || directory.status(folder) != nil else {
       return PlaceListing(names: []) { _ in nil }
     }
@@ -24,35 +24,40 @@ package struct LocalPlace: Place {
     return PlaceListing(names: names) { try file($0) }
   }
 
-  package func file(_ name: ContainerPath) throws -> PlaceFile? {
+  func file(_ name: ContainerPath) throws -> PlaceFile? {
     try directory.status(name).map { PlaceFile(name, $0) }
   }
 
-  package func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
+  func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
     // Without waiting: it may be replaced by a FIFO.
     try ArchiveSource(owning: directory.openFile(file.name))
   }
 
-  package func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8] {
+  func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8] {
     try directory.contents(name, limit: limit)
   }
 
-  package func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
     // Readable like the names of archives.
     try directory.replace(name, with: bytes, mode: 0o644)
     guard let file = try file(name) else { throw DrydockError.removedMeanwhile(full(name)) }
     return file
   }
 
-  package func upload(
+  func upload(
     _ file: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> any PlaceUpload { RenamedFile(name, file, scratch, directory) }
 
-  package func remove(_ name: ContainerPath) throws { try directory.removeFile(name, missingIsFine: true) }
+  func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) throws -> Bool {
+    try scratch.rename(file, in: directory, to: name)
+    return true
+  }
 
-  package func sync() throws { try directory.sync() }
+  func remove(_ name: ContainerPath) throws { try directory.removeFile(name, missingIsFine: true) }
 
-  package func makeScratch() throws -> ScratchDirectory {
+  func sync() throws { try directory.sync() }
+
+  func makeScratch() throws -> ScratchDirectory {
     try ScratchDirectory(Places.writingPrefix, in: directory)
   }
 }

@@ -41,6 +41,10 @@ package protocol Place: Sendable {
   func upload(
     _ file: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> any PlaceUpload
+  /// Gives the name of a file to another one, in a directory of ``makeScratch()``, and so replaces it in one step.
+  ///
+  /// - Returns: false where this takes several steps; nothing has changed then.
+  func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) throws -> Bool
   /// Removes a file; one that does not exist is fine.
   func remove(_ name: ContainerPath) throws
   /// Waits until names that were given and removed are so on disk.
@@ -57,6 +61,11 @@ extension Place {
   package func list() throws -> PlaceListing { try list(.root) }
 
   package func requireLocked() throws {}
+
+  package func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) throws -> Bool
+  {
+    false
+  }
 }
 
 /// The names in a folder of a place.

@@ -101,8 +101,7 @@ package enum Rekey {
       return path
     }
     // A signature and its archive cannot be replaced in one step.
-    if let local = place as? LocalPlace, archive.reader.encryption != nil, signature == nil {
-      try scratch.rename(file, in: local.directory, to: old)
+    if archive.reader.encryption != nil, signature == nil, try place.replace(old, with: file, in: scratch) {
       return try afterwards(place.full(old), place.sync)
     }
     let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
