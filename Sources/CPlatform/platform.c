@@ -108,8 +108,7 @@ int platform_rename_new(int directory_a, const char *name_a, int directory_b, co
 // There is no getxattrat before Linux 6.13, and fgetxattr rejects O_PATH descriptors: a name in an open directory is
 // reached, without following it, through /proc.
 static int attribute_path(char *path, size_t size, int directory, const char *name) {
-  int length = name[0] ? snprintf(path, size, "/proc/self/fd/%d/%s", directory, name)
-                       : snprintf(path, size, "/proc/self/fd/%d/.", directory);
+  int length = snprintf(path, size, "/proc/self/fd/%d/%s", directory, name);
   if (length < 0 || (size_t)length >= size) {
     errno = ENAMETOOLONG;
     return -1;
@@ -135,24 +134,28 @@ static ssize_t list_attributes_at(int directory, const char *name, char *list, s
 ssize_t platform_list_attributes(int directory, const char *name, char *list, size_t size) {
   ssize_t count = list_attributes_at(directory, name, list, size);
   if (count >= 0 || errno != ENOSYS) return count;
+  if (name[0] == 0) return flistxattr(directory, list, size);
   char path[64 + NAME_MAX];
   if (attribute_path(path, sizeof path, directory, name) != 0) return -1;
   return llistxattr(path, list, size);
 }
 
 ssize_t platform_get_attribute(int directory, const char *name, const char *attribute, void *value, size_t size) {
+  if (name[0] == 0) return fgetxattr(directory, attribute, value, size);
   char path[64 + NAME_MAX];
   if (attribute_path(path, sizeof path, directory, name) != 0) return -1;
   return lgetxattr(path, attribute, value, size);
 }
 
 int platform_set_attribute(int directory, const char *name, const char *attribute, const void *value, size_t size) {
+  if (name[0] == 0) return fsetxattr(directory, attribute, value, size, 0);
   char path[64 + NAME_MAX];
   if (attribute_path(path, sizeof path, directory, name) != 0) return -1;
   return lsetxattr(path, attribute, value, size, 0);
 }
 
 int platform_remove_attribute(int directory, const char *name, const char *attribute) {
+  if (name[0] == 0) return fremovexattr(directory, attribute);
   char path[64 + NAME_MAX];
   if (attribute_path(path, sizeof path, directory, name) != 0) return -1;
   return lremovexattr(path, attribute);
@@ -203,7 +206,7 @@ int platform_set_modified(int directory, const char *name, int64_t nanoseconds) 
 }
 
 int platform_set_no_dump(int directory, const char *name, bool on) {
-  int descriptor = openat(directory, name[0] ? name : ".", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int descriptor = name[0] ? openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : dup(directory);
   if (descriptor < 0) return -1;
 #ifdef __linux__
   int flags = 0;

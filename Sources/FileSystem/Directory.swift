@@ -21,9 +21,14 @@ package final class Directory: Sendable {
   /// Whether this object has locked the directory's inode.
   private let hasLock = Atomic(false)
 
-  private init(_ descriptor: FileDescriptor, path: String, isScratch: Bool) {
-    (self.descriptor, self.path, self.isScratch) = (descriptor, path, isScratch)
-    (namespace, databases, owner) = (.plain, [], nil)
+  private init(_ descriptor: FileDescriptor, path: String, isScratch: Bool, owner: Directory? = nil) {
+    (self.descriptor, self.path, self.isScratch, self.owner) = (descriptor, path, isScratch, owner)
+    (namespace, databases) = (.plain, [])
+  }
+
+  /// An open file below, whose metadata is read and set as that of the root of what is returned: it is not opened again.
+  package func view(of file: FileDescriptor, _ below: ContainerPath) -> Directory {
+    Directory(file, path: full(below), isScratch: isScratch, owner: self)
   }
 
   /// The same open directory with another view of what is below it.

@@ -25,15 +25,19 @@ package struct FileMetadata: Hashable, Sendable, Codable {
     self.attributes = attributes
     self.isNoDump = isNoDump
   }
+
+  package init(_ status: FileStatus, attributes: [ExtendedAttribute]) {
+    self.init(
+      mode: status.mode, user: status.user, group: status.group, modified: status.modified,
+      attributes: attributes, isNoDump: status.isNoDump)
+  }
 }
 
 extension Directory {
   /// The metadata of a path below; nil when it does not exist.
   package func metadata(_ path: ContainerPath) throws -> FileMetadata? {
     guard let status = try status(path) else { return nil }
-    return FileMetadata(
-      mode: status.mode, user: status.user, group: status.group, modified: status.modified,
-      attributes: isGroupList(path) ? [] : try attributes(path), isNoDump: status.isNoDump)
+    return FileMetadata(status, attributes: isGroupList(path) ? [] : try attributes(path))
   }
 
   /// Applies metadata to a path: the owner first (which clears set-id bits), then attributes, mode, and the time last.
@@ -43,7 +47,11 @@ extension Directory {
   /// flag on a file system without them. Attributes that the metadata lacks are removed.
   ///
   /// - Parameter includingTime: false for a directory that is still being filled.
-  package func apply(_ metadata: FileMetadata, to path: ContainerPath, includingTime: Bool = true) throws {
+  /// - Returns: whether there may be extended attributes now.
+  @discardableResult
+  package func apply(
+    _ metadata: FileMetadata, to path: ContainerPath, includingTime: Bool = true
+  ) throws -> Bool {
     guard let status = try status(path) else {
       throw DrydockError(.notFound, "removed while its attributes were set", path: full(path))
     }
@@ -71,6 +79,7 @@ extension Directory {
     }
     if status.type != .symbolicLink { try setMode(mode, of: path) }
     if includingTime { try setModified(metadata.modified, of: path) }
+    return !present.isEmpty || !metadata.attributes.isEmpty
   }
 
   /// Sets the owner as far as this user may: user and group, else the group alone.

@@ -217,7 +217,7 @@ package enum Restore {
   private static func removeDirectories(
     at paths: some Sequence<ContainerPath>, _ staged: StagedContainer
   ) throws {
-    for path in paths where try staged.status(of: path)?.type == .directory { try staged.remove(path) }
+    for path in try staged.directories(among: paths) { try staged.remove(path) }
   }
 }
 

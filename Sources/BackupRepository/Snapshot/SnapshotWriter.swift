@@ -227,22 +227,22 @@ final class SnapshotWriter {
     defer { if copied != nil { try? work.removeFile(name) } }
     // What an app can only append to, or nobody changes, is whole as it is at first.
     let isWhole = canOnlyGrow || copied != nil
-    var entry = entry(scanned.path, kind, status, try copied ?? metadata(of: scanned))
-    if status.links > 1, try addHardLink(entry, status) { return }
-    let path = root.full(scanned.path)
-    let file: FileDescriptor
-    do { file = try directory.open(name, .readOnly, options: [.nonBlocking]) } catch let error as DrydockError
-    {
-      throw Self.unreadable(error)
-    }
+    let (file, found, attributes) = try open(name, in: directory, copied == nil ? scanned : nil)
     defer { try? file.close() }
-    if copied == nil { try expectSame(FileStatus(of: file, path: path), scanned) }
+    let path = root.full(scanned.path)
+    var entry = entry(
+      scanned.path, kind, status, copied ?? FileMetadata(found, attributes: attributes))
+    if status.links > 1, try addHardLink(entry, status) { return }
 
     var pending: PendingDigest?
     var isStored = false
     var largeAttempts = 0
-    for _ in 1...StableReader.smallAttempts where !isStored && largeAttempts < StableReader.largeAttempts {
-      guard let before = try isWhole ? reader.state(of: file, path) : reader.settled(file, path) else {
+    for attempt in 1...StableReader.smallAttempts
+    where !isStored && largeAttempts < StableReader.largeAttempts {
+      // A reading after which the file is in the state that its name had shows that it is the same one.
+      if copied == nil, isWhole || attempt > 1 { try expectSame(FileStatus(of: file, path: path), scanned) }
+      let known = attempt == 1 ? StableReader.State(found) : nil
+      guard let before = try isWhole ? reader.state(of: file, path) : reader.settled(file, path, known) else {
         continue
       }
       entry.size = before.size
@@ -295,6 +295,29 @@ final class SnapshotWriter {
       linked[status.identity] = (entry, isNew && entry != earlier)
     }
     try add(entry, pending)
+  }
+
+  /// Opens a file, with its status before that and its attributes. It is looked at first: to open a FIFO or a device that has
+  /// taken its name can have an effect.
+  ///
+  /// - Parameter scanned: what the scan saw; nil for a private copy.
+  private func open(
+    _ name: ContainerPath, in directory: Directory, _ scanned: ScannedEntry?
+  ) throws -> (FileDescriptor, FileStatus, [ExtendedAttribute]) {
+    do {
+      let found = try directory.status(name)
+      if let scanned { try expectSame(found, scanned) }
+      guard let found else { throw DrydockError(.notFound, "removed while it was stored", path: root.path) }
+      let file = try directory.open(name, .readOnly, options: [.nonBlocking])
+      do {
+        return (file, found, scanned == nil ? [] : try directory.view(of: file, name).attributes(.root))
+      } catch {
+        try? file.close()
+        throw error
+      }
+    } catch let error as DrydockError {
+      throw Self.unreadable(error)
+    }
   }
 
   /// Adds another name of a file that is in the archive.

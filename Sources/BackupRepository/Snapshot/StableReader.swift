@@ -40,10 +40,14 @@ final class StableReader {
   }
 
   struct State: Equatable {
+    var identity: FileIdentity
     var size: UInt64
     var modified, changed: Int64
 
-    init(_ status: FileStatus) { (size, modified, changed) = (status.size, status.modified, status.changed) }
+    init(_ status: FileStatus) {
+      (identity, size) = (status.identity, status.size)
+      (modified, changed) = (status.modified, status.changed)
+    }
   }
 
   func state(of file: FileDescriptor, _ path: String) throws -> State {
@@ -51,8 +55,10 @@ final class StableReader {
   }
 
   /// The state of a file without a write in progress; nil when it just changed.
-  func settled(_ file: FileDescriptor, _ path: String) throws -> State? {
-    let before = try state(of: file, path)
+  ///
+  /// - Parameter known: the state that it had just now.
+  func settled(_ file: FileDescriptor, _ path: String, _ known: State? = nil) throws -> State? {
+    let before = try known ?? state(of: file, path)
     // Writing a megabyte does not take seconds.
     if before.size <= Self.smallSize && age(before) > 5_000_000_000 { return before }
     // A search for holes takes the lock that a write holds from its beginning to its end. What it finds does not matter.

@@ -13,11 +13,12 @@ extension ChangeRecords {
     self.init(sharing: overlay.made)
     // Both are sorted, and so is what they give together.
     var directories = try Self.touchedDirectories(staged).filter { overlay[$0] == nil }.sorted()[...]
+    let live = LastDirectory(staged.live)
     for path in overlay.paths {
       while let directory = directories.first, directory < path {
         try appendTouched(directories.removeFirst(), time, staged)
       }
-      try append(path, staged)
+      try append(path, live, staged)
     }
     for directory in directories { try appendTouched(directory, time, staged) }
   }
@@ -36,13 +37,15 @@ extension ChangeRecords {
     return touched
   }
 
-  private mutating func append(_ path: ContainerPath, _ staged: StagedContainer) throws {
+  private mutating func append(
+    _ path: ContainerPath, _ live: LastDirectory, _ staged: StagedContainer
+  ) throws {
     guard let node = staged.stage.overlay[path] else { return }
     guard !([path] + path.ancestors).contains(where: staged.live.isState) else {
       throw DrydockError(
         .exists, "reserved for Drydock's state; choose another path", path: path.description)
     }
-    let before = try NodeRecord(liveAt: path, staged)
+    let before = try NodeRecord(live.status(of: path), liveAt: path, staged)
     let after = try NodeRecord(node, at: path, staged)
     if before == nil && after == nil { return }
     var change = ChangeRecord(
@@ -59,7 +62,9 @@ extension ChangeRecords {
   private mutating func appendTouched(
     _ directory: ContainerPath, _ time: Int64, _ staged: StagedContainer
   ) throws {
-    guard let before = try NodeRecord(liveAt: directory, staged) else { return }
+    guard let before = try NodeRecord(staged.live.status(directory), liveAt: directory, staged) else {
+      return
+    }
     var after = before
     after.metadata.modified = time
     append(ChangeRecord(path: directory, granularity: .directory, before: before, after: after))
@@ -72,10 +77,8 @@ extension ChangeRecords {
 
 extension NodeRecord {
   /// What is at a path before the commit; nil for nothing.
-  fileprivate init?(liveAt path: ContainerPath, _ staged: StagedContainer) throws {
-    guard let status = try staged.live.status(path), let metadata = try staged.live.metadata(path) else {
-      return nil
-    }
+  fileprivate init?(_ status: FileStatus?, liveAt path: ContainerPath, _ staged: StagedContainer) throws {
+    guard let status, let metadata = try staged.live.metadata(path) else { return nil }
     let isDirectory = status.type == .directory
     self.init(
       type: status.type, metadata: metadata, size: isDirectory ? 0 : status.size,
@@ -119,7 +122,7 @@ extension StagedContainer {
     } else {
       isDatabase = try self.isDatabase(path)
     }
-    if try isDatabase || liveContainer.isDatabase(path) { return .database }
+    if try isDatabase || (before != nil && liveContainer.isDatabase(path)) { return .database }
     return try before != nil && liveContainer.isSidecar(path) ? .sidecar : .file
   }
 }

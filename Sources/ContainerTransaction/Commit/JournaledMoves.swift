@@ -125,7 +125,10 @@ struct JournaledMoves {
   private func put(_ metadata: FileMetadata, on path: ContainerPath) throws {
     guard var now = try live.metadata(path), now != metadata else { return }
     now.modified = metadata.modified
-    guard now == metadata else { return try live.apply(metadata, to: path) }
+    guard now == metadata else {
+      try live.apply(metadata, to: path)
+      return
+    }
     do {
       try live.setModified(metadata.modified, of: path)
     } catch let error as DrydockError where error.code == .permission {}

@@ -6,6 +6,7 @@ import Synchronization
 /// but their number of links (and so their change time, see ``CommittedFiles``).
 struct TreeBuilder {
   private let staged: StagedContainer
+  private let stage: LastDirectory
   private let changes: ChangeRecords
   /// The directories that something changes in, or below.
   private let touched: Set<ContainerPath>
@@ -17,8 +18,8 @@ struct TreeBuilder {
   private var untouched: [ContainerPath] = []
 
   init(_ staged: StagedContainer, _ changes: ChangeRecords) {
-    self.staged = staged
-    self.changes = changes
+    (self.staged, self.changes) = (staged, changes)
+    stage = LastDirectory(staged.stage.directory)
     var touched: Set<ContainerPath> = []
     for path in staged.stage.overlay.paths {
       for above in path.ancestors where !touched.insert(above).inserted { break }
@@ -107,7 +108,8 @@ struct TreeBuilder {
     let node = staged.stage.overlay[child]
     if case .removed = node { return }
     if case .inode(let inode) = node {
-      return try staged.stage.directory.rename(inode.name, in: target, to: name)
+      let source = try stage.location(of: inode.name)
+      return try source.directory.rename(source.name, in: target, to: name)
     }
     let status = try live?.status(name)
     if case nil = node, status?.type != .directory {
@@ -125,29 +127,43 @@ struct TreeBuilder {
 /// that it is in hands down, as if the app had made it there.
 struct NewInodeFlags {
   private let staged: StagedContainer
-  /// The flags of directories, by path; nil where the file system has none.
-  private var directories: [ContainerPath: InodeFlags?] = [:]
+  /// Directories, by path: their flags, nil where the file system has none, and whether the live container has them.
+  private var directories: [ContainerPath: (flags: InodeFlags?, isLive: Bool)] = [:]
+  /// The flags that files have got that were made in a folder of the stage: a folder's are made alike.
+  private var asMade: [ContainerPath: InodeFlags?] = [:]
 
   init(_ staged: StagedContainer) { self.staged = staged }
 
-  mutating func directory(_ path: ContainerPath) throws -> InodeFlags? {
+  mutating func directory(_ path: ContainerPath) throws -> InodeFlags? { try known(path).flags }
+
+  private mutating func known(_ path: ContainerPath) throws -> (flags: InodeFlags?, isLive: Bool) {
     if let known = directories[path] { return known }
+    let isLive = try staged.live.status(path)?.type == .directory
     let flags: InodeFlags?
-    if try staged.live.status(path)?.type == .directory {
+    if isLive {
       flags = try staged.live.directory(path).flags()
     } else if let recorded = staged.stage.overlay.directoryFlags[path] {
       flags = recorded
     } else {
       flags = try staged.live.isRoot(path) ? nil : directory(path.parent)?.inherited(by: .directory)
     }
-    directories[path] = .some(flags)
-    return flags
+    directories[path] = (flags, isLive)
+    return (flags, isLive)
   }
 
   mutating func file(_ path: ContainerPath) throws -> InodeFlags? {
-    let above = try directory(path.parent)
-    guard try staged.live.status(path)?.type == .file else { return above?.inherited(by: .file) }
-    return try staged.live.flags(of: path)?.moved(into: above)
+    let above = try known(path.parent)
+    guard above.isLive, try staged.live.status(path)?.type == .file else {
+      return above.flags?.inherited(by: .file)
+    }
+    return try staged.live.flags(of: path)?.moved(into: above.flags)
+  }
+
+  private mutating func flagsAsMade(_ name: ContainerPath) throws -> InodeFlags? {
+    if let known = asMade[name.parent] { return known }
+    let flags = try staged.stage.directory.flags(of: name)
+    asMade[name.parent] = .some(flags)
+    return flags
   }
 
   /// Gives the staged files that replace live ones, or are new, their flags. What cannot be set on a file with content
@@ -158,6 +174,7 @@ struct NewInodeFlags {
       guard case .inode(let inode) = staged.stage.overlay[change.path], !inode.isShared,
         let flags = try file(change.path)
       else { continue }
+      if inode.made != nil, try flagsAsMade(inode.name) == flags { continue }
       try staged.stage.directory.setFlags(flags, of: inode.name)
     }
   }

@@ -140,6 +140,16 @@ extension StagedContainer: ContainerContent {
     }
   }
 
+  /// The paths of a list, best sorted, at which directories will be.
+  package func directories(among paths: some Sequence<ContainerPath>) throws -> [ContainerPath] {
+    let live = LastDirectory(live)
+    return try paths.filter { path in
+      // Most paths of a restore are not there yet.
+      if stage.overlay[path] == nil, try live.status(of: path) == nil { return false }
+      return try status(of: path)?.type == .directory
+    }
+  }
+
   /// A path's metadata as it will be; nil when nothing will be there.
   package func metadata(of path: ContainerPath) throws -> FileMetadata? {
     switch stage.overlay[path] {

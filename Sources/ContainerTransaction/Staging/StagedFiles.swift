@@ -325,9 +325,11 @@ extension StagedContainer {
     }
   }
 
-  func prepareReplacement(of path: ContainerPath) throws {
+  /// - Parameter isLive: false if the live container has nothing at the path.
+  func prepareReplacement(of path: ContainerPath, isLive: Bool = true) throws {
     try requireGroup(of: path)
-    for sidecar in try liveContainer.databaseUnit(path)?.sidecars ?? [] where stage.overlay[sidecar] == nil {
+    let sidecars = isLive ? try liveContainer.databaseUnit(path)?.sidecars ?? [] : []
+    for sidecar in sidecars where stage.overlay[sidecar] == nil {
       stage.overlay.set(.removed, at: sidecar)
     }
     databases.merged[path] = nil

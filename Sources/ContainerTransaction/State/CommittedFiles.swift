@@ -137,9 +137,10 @@ extension CommittedFiles {
     }
     // A clock of the kernel ticks every few milliseconds.
     let limit = time - 20_000_000
+    let new = LastDirectory(new)
     for change in changes where change.granularity == .file {
       guard let after = change.after, after.type == .file, let digest = after.digest,
-        let status = try? new.status(change.path.rebased(from: place, to: .root)), status.type == .file,
+        let status = try? new.status(of: change.path.rebased(from: place, to: .root)), status.type == .file,
         status.links == 1, status.size == after.size, status.modified == after.metadata.modified,
         status.changed < limit
       else { continue }
