@@ -139,10 +139,7 @@ import Testing
   @Test(
     "What a format cannot hold is refused with the setting's name",
     arguments: [
-      (
-        "defaults.set: {values: {a: !date 2026-01-01}}",
-        "the setting `a` is a date, which SharedPreferences cannot hold"
-      ),
+      ("defaults.set: {values: {a: !date 2026-01-01}}", "the setting `a` is a date"),
       ("defaults.set: {values: {a: {b: 1}}}", "the setting `a` is a dictionary"),
       ("defaults.set: {values: {a: !data AAEC}}", "the setting `a` is data"),
       ("defaults.set: {values: {a: [1]}}", "array of other values than different texts"),

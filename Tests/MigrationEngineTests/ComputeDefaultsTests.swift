@@ -297,10 +297,7 @@ import Testing
       ("{key: a, value: \"strftime('%s')\"}", "0001_a.yaml:2:39:", "depends on the current time"),
       ("{key: a, value: \"time(:t, 'LocalTime')\"}", "0001_a.yaml:2:39:", "the machine's time zone"),
       ("{key: a, value: 'random()'}", "0001_a.yaml:2:39:", "random gives another value in each run"),
-      (
-        "{key: a, value: ':b', parameters: {c: d}}", "0001_a.yaml:2:58:",
-        "no expression has the parameter `:c`"
-      ),
+      ("{key: a, value: ':b', parameters: {c: d}}", "0001_a.yaml:2:58:", "no expression has the parameter"),
       ("{key: a, value: ':b', type: number}", "0001_a.yaml:2:51:", "is one of string, integer"),
       ("{values: {a: {valu: '1'}}}", "0001_a.yaml:2:37:", "did you mean `value`"),
       ("{values: {a: '1'}, type: text}", "0001_a.yaml:2:48:", "write `type` there"),

@@ -83,10 +83,7 @@ import Testing
   @Test(
     "A row that cannot be a setting fails the step, and nothing is changed",
     arguments: [
-      (
-        "UPDATE defaults SET value = 'x' WHERE key = 'n'",
-        "the row `n` of `defaults` cannot be a setting: its value is text, not an integer"
-      ),
+      ("UPDATE defaults SET value = 'x' WHERE key = 'n'", "the row `n` of `defaults` cannot be a setting"),
       ("UPDATE defaults SET value = 2 WHERE key = 'on'", "an integer other than 0 and 1"),
       ("UPDATE defaults SET value = NULL WHERE key = 'n'", "NULL, not an integer"),
       ("UPDATE defaults SET type = 'number' WHERE key = 'n'", "has an unknown type: use one of text"),

@@ -40,15 +40,10 @@ import Testing
       // All or nothing: `b` could go, and does not.
       ("move: {\(to), keys: [b, a]}", ["a": 1, "b": 2], ["a": 9], nil, nil, "exists already"),
       ("move: {\(to), keys: [a]}", ["b": 2], nil, ["b": 2], nil, nil),
-      (
-        "move: {\(to), keys: [a], if-missing: fail}", ["b": 2], nil, nil, nil,
-        "the setting `a` does not exist"
-      ),
+      ("move: {\(to), keys: [a], if-missing: fail}", ["b": 2], nil, nil, nil, "`a` does not exist"),
       ("move: {\(to), prefix: z, if-missing: fail}", ["b": 2], nil, nil, nil, "no setting starts with `z`"),
       ("move: {\(to), all: true}", nil, nil, nil, nil, nil),
-      (
-        "move: {to: {file: \(Lab.settings)}, keys: {a: b}}", ["a": 1], nil, nil, nil, "the same settings file"
-      ),
+      ("move: {to: {file: \(Lab.settings)}, keys: {a: b}}", ["a": 1], nil, nil, nil, "the same settings"),
       ("copy: {\(to), keys: [a]}", ["a": 1, "b": 2], nil, ["a": 1, "b": 2], ["a": 1], nil),
       (
         "copy: {to: {file: \(Lab.settings)}, keys: {a: c, b: a}, if-exists: replace}", ["a": 1, "b": 2], nil,

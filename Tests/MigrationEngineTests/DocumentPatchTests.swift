@@ -68,10 +68,7 @@ import Testing
       ("{\"a\":1}", "{op: remove, path: /z}", "remove in `a.json`: `/z` does not exist"),
       ("{\"a\":1}", "{op: replace, path: /z, value: 1}", "`/z` does not exist"),
       ("{\"a\":1}", "{op: add, path: /y/z, value: 1}", "`/y` does not exist"),
-      (
-        "{\"a\":1}", "{op: add, path: /a/z, value: 1}",
-        "`z` of `/a/z` leads into a number, which has no members"
-      ),
+      ("{\"a\":1}", "{op: add, path: /a/z, value: 1}", "`z` of `/a/z` leads into a number"),
       ("[1]", "{op: add, path: /3, value: 1}", "`/3` is beyond the array's end"),
       ("[1]", "{op: add, path: /01, value: 1}", "`01` of `/01` is not an index of an array"),
       ("[1]", "{op: remove, path: /-}", "`/-` does not exist"),
@@ -80,10 +77,7 @@ import Testing
       ("[1]", "{op: remove, path: ''}", "the whole value cannot be removed"),
       ("[1]", "{op: test, path: /0, value: 2}", "`/0` is the integer 1, not the integer 2"),
       ("[1]", "{op: test, path: /0, value: '1'}", "`/0` is the integer 1, not the text `1`"),
-      (
-        #"{"token":"hunter2"}"#, "{op: test, path: /token, value: x}",
-        "`/token` is a string (secret, 7 characters, #"
-      ),
+      (#"{"token":"hunter2"}"#, "{op: test, path: /token, value: x}", "`/token` is a string (secret,"),
       ("[1]", "{op: test, path: /5, value: 1}", "`/5` is absent, not the integer 1"),
       ("{\"a\":1}", "{op: add, path: /a, value: 2, if-exists: fail}", "`/a` exists already"),
       ("{\"a\":1}", "{op: copy, from: /z, path: /b}", "`/z` does not exist"),

@@ -68,18 +68,9 @@ import Testing
       ("files.write: {path: a, text: a}", ["a"], ["a"], ""),
       ("files.write: {path: d, text: a, if-exists: replace}", ["d/1", "a"], ["a", "d"], ""),
       ("files.write: {path: b}", ["a"], nil, "files.write needs one of `text`, `data` and `file`"),
-      (
-        "files.write: {path: b, text: x, data: !data AAEC}", ["a"], nil,
-        "name either `text` or `data`, not both"
-      ),
-      (
-        "files.write: {path: b, data: text}", ["a"], nil,
-        "`data` is data in base64 (`!data AAEC`), not the text"
-      ),
-      (
-        "files.write: {path: b, text: x, mode: 644}", ["a"], nil,
-        "`mode` is octal, such as 0o644, not the integer 644"
-      ),
+      ("files.write: {path: b, text: x, data: !data AAEC}", ["a"], nil, "name either `text` or `data`"),
+      ("files.write: {path: b, data: text}", ["a"], nil, "`data` is data in base64"),
+      ("files.write: {path: b, text: x, mode: 644}", ["a"], nil, "`mode` is octal, such as 0o644"),
       ("files.write: {path: b, file: x}", ["a"], nil, "make the migration a directory"),
       ("files.create-directory: {path: a}", ["a"], nil, "`a` exists already"),
       ("files.create-directory: {path: a, if-exists: keep}", ["a"], ["a"], ""),
@@ -94,10 +85,7 @@ import Testing
         "nothing matches `z`"
       ),
       ("files.set-backup-exclusion: {path: a, excluded: yes}", ["a"], nil, "`excluded` is true or false"),
-      (
-        "files.set-protection: {path: a, class: full}", ["a"], nil,
-        "`class` of files.set-protection is one of complete"
-      ),
+      ("files.set-protection: {path: a, class: full}", ["a"], nil, "is one of complete"),
       ("files.set-protection: {path: a}", ["a"], nil, "files.set-protection needs the key `class`"),
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {

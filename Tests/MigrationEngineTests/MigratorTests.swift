@@ -31,18 +31,9 @@ import Testing
       ("defaults: {key: z, one-of: [1]}", "the setting `z` is absent, not the integer 1"),
       ("defaults: {key: k, exists: false}", "the setting `k` is the integer 1, not absent"),
       ("defaults: {key: k, exists: boolean}", "the setting `k` is the integer 1, not a boolean"),
-      (
-        "defaults: {key: new, equals: before}",
-        "the setting `new` did not exist before: give the name that it had, as in `was: OLD_NAME`"
-      ),
-      (
-        "defaults: {key: new, equals: before, was: gone}",
-        "the setting `gone` did not exist before, so that there is nothing to compare `new` with"
-      ),
-      (
-        "defaults: {key: new, equals: before, was: k}",
-        "the setting `new` is the text `x`, not what it was before"
-      ),
+      ("defaults: {key: new, equals: before}", "the setting `new` did not exist before: give the name"),
+      ("defaults: {key: new, equals: before, was: gone}", "the setting `gone` did not exist before"),
+      ("defaults: {key: new, equals: before, was: k}", "the setting `new` is the text `x`, not what it was"),
       ("defaults: {key: b, equals: before, was: b}", nil),
       ("defaults: {key: b, equals: before, was: twin}", nil),
       ("sql: {database: notes, query: SELECT count(*) FROM t, equals: 2}", nil),

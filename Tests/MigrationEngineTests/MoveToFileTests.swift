@@ -54,10 +54,7 @@ import Testing
 
   @Test(
     arguments: [
-      (
-        "", ["a": 1],
-        "the setting `s` is a dictionary, neither text nor data: say `format: json` or `format: plist`"
-      ),
+      ("", ["a": 1], "the setting `s` is a dictionary, neither text nor data: say `format: json`"),
       (", format: raw", 1, "neither text nor data"),
       (", format: json", ["a": .data([1])], "contains a value that JSON cannot represent"),
       (", format: json", .date(Date()), "say `format: plist`"),

@@ -69,10 +69,7 @@ import Testing
       "`delete-tables` names `tag`, and version 3 has that table"
     ),
     ("delete-columns: {note: [nope]}", "the table `note` of version 2 has no column `nope`"),
-    (
-      "rename-table: {folder: notebook}",
-      "unknown key `rename-table` in an auto-migration; did you mean `rename-tables`?"
-    ),
+    ("rename-table: {folder: notebook}", "in an auto-migration; did you mean `rename-tables`?"),
     ("delete-tables: folder", "`delete-tables` is a list"),
   ])
   func specErrors(_ spec: String, _ message: String) throws {

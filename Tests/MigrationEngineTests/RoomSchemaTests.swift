@@ -59,30 +59,15 @@ import Testing
   }
 
   @Test(arguments: [
-    (
-      "\"formatVersion\": 1", "\"formatVersion\": 2",
-      "`formatVersion` of the schema is 2, and only 1 is known"
-    ),
+    ("\"formatVersion\": 1", "\"formatVersion\": 2", "`formatVersion` of the schema is 2"),
     ("\"formatVersion\": 1, ", "", "`formatVersion` of the schema is missing"),
-    (
-      "\"version\": 1", #""version": "1""#,
-      "`version` of the schema.database is a string, and an integer is expected"
-    ),
+    ("\"version\": 1", #""version": "1""#, "`version` of the schema.database is a string"),
     ("\"version\": 1", "\"version\": 99999999999", "between 1 and 2147483647"),
     (#""identityHash": "ab", "#, "", "`identityHash` of the schema.database is missing"),
-    (
-      #""tableName": "t""#, "\"tableName\": null",
-      "`tableName` of the schema.database.entities[0] is missing"
-    ),
+    (#""tableName": "t""#, "\"tableName\": null", "`tableName` of the schema.database.entities[0]"),
     ("\"fields\": [", "\"fields\": [7, ", "the schema.database.entities[0].fields[0] is a number"),
-    (
-      #""affinity": "TEXT""#, "\"affinity\": true",
-      "`affinity` of the schema.database.entities[0].fields[0] is a Bool"
-    ),
-    (
-      #""columnNames": ["a"]"#, "\"columnNames\": [[]]",
-      "`columnNames` of the schema.database.entities[0].primaryKey has a array"
-    ),
+    (#""affinity": "TEXT""#, "\"affinity\": true", "`affinity` of the schema.database.entities[0].fields[0]"),
+    (#""columnNames": ["a"]"#, "\"columnNames\": [[]]", "entities[0].primaryKey has a array"),
     ("\"later\": 7", #""ftsVersion": "FTS5""#, "is `FTS5`, and only FTS3 and FTS4 are known"),
     (#""columnName": "a""#, "\"columnName\": \"a\\u0000b\"", "has a NUL character"),
   ])

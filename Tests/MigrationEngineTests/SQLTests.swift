@@ -77,10 +77,7 @@ import Testing
 
   @Test(arguments: [
     ("SELECT 1;\n\n-- why\n  ALTER TABL task;\n", "0001_sql.sql:6:3: near \"TABL\": syntax error"),
-    (
-      "UPDATE task SET title = 'x' WHERE id = 1;\nINSERT INTO absent VALUES (1);",
-      "0001_sql.sql:4:1: no such table: absent"
-    ),
+    ("UPDATE task SET title = 'x' WHERE id = 1;\nINSERT INTO absent VALUES (1);", "no such table: absent"),
     ("INSERT INTO list VALUES (1, 'again');", "0001_sql.sql:3:1: UNIQUE constraint failed: list.id"),
     ("BEGIN;", "0001_sql.sql:3:1: BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations"),
     ("/* x */ COMMIT;", "0001_sql.sql:3:9: BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations"),
@@ -92,18 +89,12 @@ import Testing
     ("PRAGMA journal_mode = WAL;", "the journal mode is not for migrations"),
     ("PRAGMA wal_checkpoint;", "a checkpoint is not for migrations"),
     ("SELECT load_extension('x');", "extensions are not for migrations"),
-    (
-      "DROP TABLE task;",
-      "0001_sql.sql:3:1: the statement drops a table or a column and destroys data: say why"
-    ),
+    ("DROP TABLE task;", "0001_sql.sql:3:1: the statement drops a table or a column"),
     ("ALTER TABLE task DROP COLUMN title;", "drops a table or a column"),
     ("DELETE FROM task;", "is DELETE without WHERE and destroys data"),
     ("UPDATE task SET title = 'where';", "is UPDATE without WHERE and destroys data"),
     ("WITH x AS (SELECT 1) DELETE FROM task;", "is DELETE without WHERE"),
-    (
-      "UPDATE task SET list = 9 WHERE id = 1;",
-      "leave references to missing rows of list (1 more than before)"
-    ),
+    ("UPDATE task SET list = 9 WHERE id = 1;", "missing rows of list (1 more than before)"),
   ])
   func failuresChangeNothing(_ sql: String, _ message: String) throws {
     let result = try run(sql) { (lab: Lab) throws in

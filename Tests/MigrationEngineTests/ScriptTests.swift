@@ -237,20 +237,14 @@ import Testing
       ("echo bad luck >&2; exit 3", "", "script: `script.sh` ended with exit code 3; it wrote\n  bad luck"),
       ("exit 1", "", "ended with exit code 1; it wrote nothing"),
       ("kill -9 $$", "", "script: `script.sh` was ended by signal 9 (Killed)"),
-      (
-        "sleep 60", "      timeout: 0.3\n",
-        "`script.sh` was ended after 0.3 seconds, with all that it started"
-      ),
+      ("sleep 60", "      timeout: 0.3\n", "`script.sh` was ended after 0.3 seconds"),
       ("sleep 60 &", "", "ended while what it had started went on (process "),
       (
         // It ends with the copy.
         "setsid sh -c 'while [ -d Library ]; do sleep 0.1; done' > /dev/null 2>&1 &", "",
         "ended while what it had started went on (process "
       ),
-      (
-        "mkfifo Documents/pipe", "",
-        "Documents/pipe: the result of the script cannot be used: a socket, FIFO"
-      ),
+      ("mkfifo Documents/pipe", "", "Documents/pipe: the result of the script cannot be used: a socket"),
       ("rm -r Library", "", "cannot be used: the migration history"),
       ("printf x > Documents/untouched.txt; exit 9", "", "exit code 9"),
     ])
@@ -403,10 +397,7 @@ import Testing
       ("{program: bin/sh}", "`program` is an absolute path, or a name in PATH"),
       ("{run: script.sh, timeout: 0}", "`timeout` is a number of seconds up to 86400, not the integer 0"),
       ("{run: script.sh, environment: {1A: x}}", "`1A` is not a variable's name"),
-      (
-        "{run: script.sh, environment: {DRYDOCK_APP: x}}",
-        "variables that start with DRYDOCK_ belong to Drydock"
-      ),
+      ("{run: script.sh, environment: {DRYDOCK_APP: x}}", "variables that start with DRYDOCK_"),
       ("{run: script.sh, down: {arguments: [x]}}", "`down` needs `run`"),
       ("{program: there-is-no-such-program}", "cannot be started: the program does not exist; check PATH"),
       ("{run: not-a-program}", "`not-a-program` cannot be started: "),

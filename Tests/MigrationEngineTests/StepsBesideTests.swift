@@ -147,31 +147,16 @@ struct StepsBesideTests {
   @Test(
     "What cannot be is refused with what to do",
     arguments: [
-      (
-        .dbmate, ["3_x.yaml"],
-        "3_x.yaml: steps for the version 3, and no migration of dbmate has it: add an empty one, such as 3_x.sql, or correct the number"
-      ),
+      (.dbmate, ["3_x.yaml"], "dbmate has it: add an empty one, such as 3_x.sql, or correct the number"),
       (.golangMigrate, ["003_x.yaml"], "add an empty one, such as 003_x.up.sql, or correct the number"),
-      (
-        .goose, ["3_x/migration.yaml"],
-        "3_x/migration.yaml: steps for the version 3, and no migration of goose has it: add an empty one, such as 3_x.sql, or"
-      ),
+      (.goose, ["3_x/migration.yaml"], "3_x/migration.yaml: steps for the version 3"),
       (.sqldelight, ["3_x.yaml"], "such as 2.sqm, or"),
       (.sqldelight, ["1_x.yaml"], "and no migration of sqldelight has it: correct the number"),
       (.room, ["5_x.yaml"], "such as 2_5.sql, or"),
       (.room, ["1_x.yaml"], "and no migration of room has it: correct the number"),
-      (
-        .goose, ["2_x.yaml", "02_y.yaml"],
-        "02_y.yaml has steps for the version 2, too: put all of them into one file"
-      ),
-      (
-        .room, ["2_x.yaml", "2_x/migration.yaml"],
-        "2_x.yaml: 2_x/migration.yaml has steps for the version 2, too"
-      ),
-      (
-        .room, ["1_2.yaml"],
-        "1_2.yaml: room would not run this file: its migrations are named 1_2.sql or 1_2.auto.yaml, and steps beside that of version 2 are named 2_name.yaml"
-      ),
+      (.goose, ["2_x.yaml", "02_y.yaml"], "02_y.yaml has steps for the version 2, too"),
+      (.room, ["2_x.yaml", "2_x/migration.yaml"], "2_x/migration.yaml has steps for the version 2, too"),
+      (.room, ["1_2.yaml"], "and steps beside that of version 2 are named 2_name.yaml"),
       (.room, ["1_2_theme.yaml"], "1_2_theme.yaml: room would not run this file"),
       (.room, ["2_x.auto.yaml"], "2_x.auto.yaml: room would not run this file"),
       (.goose, ["2_x.yml"], "2_x.yml: goose would not run this file"),

@@ -110,49 +110,27 @@ import Testing
     arguments: [
       (.dbmate, ["1_a.sql": "SELECT 1;"], "1_a.sql:1:1: dbmate wants `-- migrate:up` first"),
       (.dbmate, ["1_a.sql": up], "1_a.sql:1:1: dbmate wants `-- migrate:down`, too"),
-      (
-        .dbmate, ["1_a.sql": "SELECT 1;\n\(up)-- migrate:down\n"],
-        "1_a.sql:1:1: only comments with `--` may be before"
-      ),
+      (.dbmate, ["1_a.sql": "SELECT 1;\n\(up)-- migrate:down\n"], "only comments with `--` may be before"),
       (.dbmate, ["1_a.sql": "/* why */\n\(up)-- migrate:down\n"], "1_a.sql:1:1: only comments with `--`"),
-      (
-        .dbmate, ["1_a.sql": "\(up)-- migrate:down transaction:false x:y\n"],
-        "1_a.sql:2:1: dbmate takes one option"
-      ),
+      (.dbmate, ["1_a.sql": "\(up)-- migrate:down transaction:false x:y\n"], "dbmate takes one option"),
       (.goose, ["1_a.sql": "\(goose)SELECT 1\n"], "1_a.sql:2:1: goose wants a semicolon at the end"),
       (
         .goose, ["1_a.sql": "\(goose)SELECT 1\n-- +goose Down\nSELECT 2;\n"],
         "1_a.sql:2:1: goose wants a semicolon at the end"
       ),
-      (
-        .goose, ["1_a.sql": "\(goose)\(trigger)"],
-        "1_a.sql:2:1: goose ends a statement at each line that ends in a semicolon, as line 3 does"
-      ),
+      (.goose, ["1_a.sql": "\(goose)\(trigger)"], "1_a.sql:2:1: goose ends a statement at each line"),
       (
         .goose, ["1_a.sql": "\(goose)-- +goose StatementBegin\nSELECT 1;\n"],
         "1_a.sql:2:1: `-- +goose StatementEnd` is missing"
       ),
-      (
-        .goose, ["1_a.sql": "\(goose)-- +goose StatementEnd\n"],
-        "1_a.sql:2:1: `-- +goose StatementEnd` comes after"
-      ),
-      (
-        .goose, ["1_a.sql": "-- +goose StatementBegin\n\(goose)"],
-        "1_a.sql:1:1: `-- +goose StatementBegin` comes after"
-      ),
+      (.goose, ["1_a.sql": "\(goose)-- +goose StatementEnd\n"], "`-- +goose StatementEnd` comes after"),
+      (.goose, ["1_a.sql": "-- +goose StatementBegin\n\(goose)"], "`-- +goose StatementBegin` comes after"),
       (.goose, ["1_a.sql": "\(goose)-- +goose Upp\n"], "1_a.sql:2:1: goose knows no annotation `upp`"),
       (.goose, ["1_a.sql": "\(goose)  -- +goose Down\n"], "1_a.sql:2:1: goose refuses white space before"),
-      (
-        .golangMigrate, ["1_a.up.sql": "", "2_b.sql": "SELECT 1;"],
-        "2_b.sql: golang-migrate would not run this file: its migrations are named 000001_name.up.sql with "
-          + "000001_name.down.sql; the name fits dbmate or goose, see `format`"
-      ),
+      (.golangMigrate, ["1_a.up.sql": "", "2_b.sql": "SELECT 1;"], "the name fits dbmate or goose"),
       (.goose, ["schema.sql": "SELECT 1;"], "schema.sql: goose would not run this file"),
       (.sqldelight, ["1.sqm": "SELECT 1;", "names.sqm": "SELECT 1;"], "names.sqm: sqldelight would not run"),
-      (
-        .dbmate, ["1_a.sql": "\(up)-- migrate:down\n\(up)"],
-        "1_a.sql:3:1: a second `-- migrate:up`: dbmate fails"
-      ),
+      (.dbmate, ["1_a.sql": "\(up)-- migrate:down\n\(up)"], "a second `-- migrate:up`: dbmate fails"),
       (
         .dbmate, ["9_a.sql": "\(up)-- migrate:down\n", "10_b.sql": "\(up)-- migrate:down\n"],
         "dbmate runs 10 before 9"
@@ -166,10 +144,7 @@ import Testing
       (.goose, ["1_a.sql": "SELECT 1;\n\(goose)"], "1_a.sql:1:1: the file has statements before"),
       (.goose, ["1_a.sql": "\(goose)\(goose)"], "1_a.sql:2:1: a second `-- +goose Up`"),
       (.goose, ["1_a.sql": "-- +goose Down\n"], "1_a.sql:1:1: `-- +goose Down` comes once, after"),
-      (
-        .goose, ["1_a.sql": "-- +goose ENVSUB ON\n\(goose)"],
-        "1_a.sql:1:1: goose puts variables of the environment"
-      ),
+      (.goose, ["1_a.sql": "-- +goose ENVSUB ON\n\(goose)"], "goose puts variables of the environment"),
       (.goose, ["1_a.go": "package x"], "1_a.go: a migration in Go: only goose itself can run it"),
     ] as [(MigrationTool.Format, [String: String], String)])
   func problems(_ format: MigrationTool.Format, _ files: [String: String], _ message: String) throws {
