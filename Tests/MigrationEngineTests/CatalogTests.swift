@@ -12,7 +12,7 @@ import Testing
   @Test func ordersAndReadsAllShapes() throws {
     try lab.migration("0002_b.sql", sqlFile("SELECT 1;"))
     try lab.migration("0001_a.yaml", "description: First\n" + step)
-    try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+    try lab.migration("0003_c/migration.yaml", step: "sql: {database: notes, up: up.sql}")
     try lab.migration("0003_c/up.sql", "SELECT 1;")
     try lab.migration("releases.yaml", "anything: at all")
     try lab.migration(".hidden", "x")
@@ -27,7 +27,7 @@ import Testing
   private func checksum(_ lab: Lab) throws -> String { try lab.catalog().migrations[0].checksum.hex }
 
   @Test func checksumCoversTheFilesThatAreUsed() throws {
-    try lab.migration("0001_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+    try lab.migration("0001_c/migration.yaml", step: "sql: {database: notes, up: up.sql}")
     try lab.migration("0001_c/up.sql", "SELECT 1;")
     let first = try checksum(lab)
     for name in [".DS_Store", "README.md", "Thumbs.db", "up.sql~", "notes/why.txt"] {
@@ -105,7 +105,7 @@ import Testing
       ("0001_a/up.sql", "SELECT 1;\n\n<<<<<<< ours\n", 3),
     ])
   func conflicts(_ file: String, _ text: String, _ line: Int) throws {
-    try lab.migration("0001_a/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+    try lab.migration("0001_a/migration.yaml", step: "sql: {database: notes, up: up.sql}")
     if !file.hasPrefix("0001_a/") { try lab.removeMigration("0001_a") }
     try lab.migration(file, text)
     expectFailure(start: "\(file):\(line):1: a conflict marker", code: .catalog) { try lab.catalog() }
@@ -148,6 +148,7 @@ import Testing
     (["0002_a.yaml"], "number 1 is missing before 0002_a"),
     (["0001_a.yaml", "0001_b.yaml"], "two migrations have the number 1: 0001_a and 0001_b"),
     (["0001_a.yaml", "1_b.yaml"], "two migrations have the number 1"),
+    (["0001_a.yaml", "0001_a/migration.yaml"], "two migrations have the number 1: 0001_a and 0001_a"),
     (["0001_a.yml"], "0001_a.yml: not a migration's name; a migration is named 0001_name.yaml"),
     (["a.yaml"], "not a migration's name"), (["0000_a.yaml"], "not a migration's name"),
     (["0001_.yaml"], "not a migration's name"), (["0001 a.yaml"], "not a migration's name"),
@@ -215,7 +216,7 @@ import Testing
     ("sql: {database: n, up: ''}", "0001_test.yaml:2:10: `sql` has no statement to run"),
   ])
   func placesInSteps(_ step: String, _ message: String) throws {
-    try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
+    try lab.migration("0001_test.yaml", step: step)
     expectFailure(message, code: .catalog) { try lab.catalog() }
   }
 
@@ -277,56 +278,35 @@ import Testing
     #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 2)
   }
 
-  @Test(arguments: [
-    (["0001_a.down.sql": "SELECT 1;"], "0001_a.down.sql: the file has no `.up.sql`: add 0001_a.up.sql"),
-    (["0001_a.up.sql": "SELECT 1;"], "0001_a.up.sql:1:1: the file does not say which database"),
-    (["0001_a.up.sql": "-- drydock: database n\n"], "0001_a.up.sql:1:1: the database n has no statement"),
-    (
-      ["0001_a.up.sql": "-- drydock: database n\n-- migrate:up\nSELECT 1;"],
-      "0001_a.up.sql:2:1: a file `.up.sql` or `.down.sql` has no sections"
-    ),
-    (
-      [
-        "0001_a.up.sql": "-- drydock: database n\nSELECT 1;",
-        "0001_a.down.sql": "-- drydock: database m\nSELECT 1;",
-      ], "0001_a.down.sql:2:1: the file `.up.sql` has no statement for the database `m`"
-    ),
-    (
-      ["0001_a.up.sql": "-- drydock: database n\nSELECT 1;", "0001_a.sql": "-- migrate:up\n"],
-      "two migrations have the number 1: 0001_a and 0001_a"
-    ),
-  ])
-  func placesInPairs(_ files: [String: String], _ message: String) throws {
-    for (name, text) in files { try lab.migration(name, text) }
-    let problems = try MigrationCatalog.read(lab.directory("migrations")).problems.map(\.description)
+  @Test(
+    arguments: [
+      (nil, "SELECT 1;", "0001_a.down.sql: the file has no `.up.sql`: add 0001_a.up.sql"),
+      ("SELECT 1;", nil, "0001_a.up.sql:1:1: the file does not say which database"),
+      ("-- drydock: database n\n", nil, "0001_a.up.sql:1:1: the database n has no statement"),
+      ("-- drydock: database n\n-- migrate:up\nSELECT 1;", nil, "0001_a.up.sql:2:1: a file `.up.sql` or"),
+      (
+        "-- drydock: database n\nSELECT 1;", "-- drydock: database m\nSELECT 1;",
+        "0001_a.down.sql:2:1: the file `.up.sql` has no statement for the database `m`"
+      ),
+    ] as [(String?, String?, String)])
+  func placesInPairs(_ up: String?, _ down: String?, _ message: String) throws {
+    if let up { try lab.migration("0001_a.up.sql", up) }
+    if let down { try lab.migration("0001_a.down.sql", down) }
+    let problems = try lab.problemsOfReading()
     #expect(problems.contains { $0.contains(message) }, "\(problems)")
   }
 
-  @Test func everythingThatIsWrong() throws {
-    try lab.migration(
-      "0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - defaults.set: {value: 1}\nverify:\n  - sqll: {}\n")
-    try lab.migration("0002_b.sql", "SELECT 1;")
-    try lab.migration("0005_c.yaml", step)
-    try lab.migration("notes.txt", "")
+  @Test("Migrations with mistakes are known by their numbers, and the others are read")
+  func incomplete() throws {
+    try lab.files(["0001_a.yaml": "steps:\n  - defaults.sett: {}\n", "0002_b.sql": "SELECT 1;"])
+    try lab.files(["0005_c.yaml": step, "notes.txt": ""])
     let (catalog, incomplete, problems) = try MigrationCatalog.read(lab.directory("migrations"))
-    #expect(catalog.numbers == [5] && incomplete.map(\.number) == [1, 2])
-    let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
-    #expect(texts.count == 6, "\(texts)")
-    for (text, start) in zip(
-      texts,
-      [
-        "0001_a.yaml:2:5: unknown operation `defaults.sett`; did you mean `defaults.set`?",
-        "0001_a.yaml:3:20: unknown key `value`", "0001_a.yaml:5:5: unknown check `sqll`",
-        "0002_b.sql:1:1: the file does not say which database", "notes.txt: not a migration's name",
-        lab.directory("migrations") + ": numbers 3 to 4 are missing before 0005_c",
-      ])
-    {
-      #expect(text.hasPrefix(start), "\(text)")
-    }
+    #expect(catalog.numbers == [5] && incomplete.map(\.number) == [1, 2] && problems.count == 4)
+    #expect(problems.last?.description.contains("numbers 3 to 4 are missing before 0005_c") == true)
   }
 
   @Test func remarksOnWhatLooksLikeSomethingElse() throws {
-    try lab.migration("0001_a.yaml", "steps:\n  - defaults.set: {values: {a: no}}\n")
+    try lab.migration("0001_a.yaml", step: "defaults.set: {values: {a: no}}")
     let notes = try lab.catalog().notes
     #expect(notes.count == 1)
     #expect(notes.first?.description.contains("0001_a.yaml:2:32: `no` is text here") == true)

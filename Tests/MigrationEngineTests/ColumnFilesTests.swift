@@ -137,18 +137,15 @@ import Testing
         let before = try lab.tree()
         try lab.migration(
           "0001_a.yaml",
-          "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/' || id || '.bin'\", replace-with: path, if-exists: replace}\n"
+          step:
+            "files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/' || id || '.bin'\", replace-with: path, if-exists: replace}"
         )
         try lab.migrate()
         #expect(
-          try lab.query(Lab.oldDatabase, "SELECT image FROM photo WHERE id = 1").map { $0[0] as String } == [
-            "Documents/1.bin"
-          ])
+          try lab.column("SELECT image FROM photo WHERE id = 1", in: Lab.oldDatabase) == ["Documents/1.bin"])
         try lab.rollback(down: down)
-        #expect(
-          try lab.query(Lab.oldDatabase, "SELECT hex(image) FROM photo").map { $0[0] as String } == [
-            "0001FF", "74657874", "", "",
-          ])
+        let values = try lab.column("SELECT hex(image) FROM photo", in: Lab.oldDatabase)
+        #expect(values == ["0001FF", "74657874", "", ""])
         #expect(try lab.text("Documents/1.bin") == "old")
         #expect(try !lab.exists("Documents/2.bin"))
         if !down {
@@ -206,40 +203,29 @@ import Testing
     #expect(try lab.tree().differences(from: before) == [])
   }
 
-  @Test("Rows that cannot become files, and tables that are none")
-  func otherRefusals() throws {
-    func said(_ arguments: String, _ sql: String = Self.photos) throws -> String {
-      try Lab.with { lab in
-        try lab.database(Lab.oldDatabase, sql)
-        return lab.failing("files.export-column: {database: notes, \(arguments), replace-with: null}")
-      }
-    }
-    #expect(
-      try said("table: photo, column: size, to: \"'x' || id\"").contains("in row 1: the value is a number"))
-    #expect(
-      try said("table: phot, column: image, to: \"'x' || id\"").contains(
-        "no table `phot`; did you mean `photo`?"))
-    #expect(
-      try said("table: photo, column: imag, to: \"'x' || id\"").contains(
-        "no column `imag`; did you mean `image`?"))
-    #expect(try said("table: photo, column: image, where: 1 +, to: \"'x' || id\"").contains("syntax error"))
-    #expect(
-      try said("table: w, column: a, to: \"'x'\"", "CREATE TABLE w (a TEXT PRIMARY KEY) WITHOUT ROWID;")
-        .contains(
-          "has no row IDs"))
-    #expect(
-      try said("table: n, column: a, to: \"'x'\"", "CREATE TABLE n (a NOT NULL); INSERT INTO n VALUES ('y');")
-        .contains(
-          "NOT NULL constraint failed"))
-    #expect(
-      try said(
-        "table: u, column: a, to: \"'x'\"",
-        "PRAGMA encoding = 'UTF-16le'; CREATE TABLE u (a); INSERT INTO u VALUES ('y');"
-      )
-      .contains("stores text as UTF-16"))
-    #expect(
-      try said("table: photo, column: image, where: id = 3, if-missing: fail, to: \"'x'\"").contains(
-        "no row of photo has a value in image"))
+  @Test(
+    "Rows that cannot become files, and tables that are none",
+    arguments: [
+      ("table: photo, column: size", photos, "in row 1: the value is a number"),
+      ("table: phot, column: image", photos, "no table `phot`; did you mean `photo`?"),
+      ("table: photo, column: imag", photos, "no column `imag`; did you mean `image`?"),
+      ("table: photo, column: image, where: 1 +", photos, "syntax error"),
+      ("table: photo, column: image, where: id = 3, if-missing: fail", photos, "no row of photo has a value"),
+      ("table: t, column: a", "CREATE TABLE t (a TEXT PRIMARY KEY) WITHOUT ROWID;", "has no row IDs"),
+      (
+        "table: t, column: a", "CREATE TABLE t (a NOT NULL); INSERT INTO t VALUES ('y');",
+        "NOT NULL constraint"
+      ),
+      (
+        "table: t, column: a",
+        "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t (a); INSERT INTO t VALUES ('y');",
+        "stores text as UTF-16"
+      ),
+    ])
+  func otherRefusals(_ arguments: String, _ sql: String, _ message: String) throws {
+    try lab.database(Lab.oldDatabase, sql)
+    lab.expectFailing(
+      "files.export-column: {database: notes, \(arguments), to: \"'x'\", replace-with: null}", message)
   }
 
   private static let paths = """
@@ -262,16 +248,11 @@ import Testing
         #expect(
           notes.count == 1 && notes[0].hasSuffix("row 3: `Documents/none.bin` does not exist: skipped"),
           "\(notes)")
-        #expect(
-          try lab.query(Lab.oldDatabase, "SELECT quote(image) FROM photo").map { $0[0] as String } == [
-            "X'6F6E65'", "NULL", "'Documents/none.bin'",
-          ])
+        let quoted = { try lab.column("SELECT quote(image) FROM photo", in: Lab.oldDatabase) }
+        #expect(try quoted() == ["X'6F6E65'", "NULL", "'Documents/none.bin'"])
         #expect(try lab.exists("Documents/one.bin") == (after == "keep"))
         #expect(try lab.revert() == [])
-        #expect(
-          try lab.query(Lab.oldDatabase, "SELECT image FROM photo").map { "\($0[0] as DatabaseValue)" } == [
-            "\"Documents/one.bin\"", "NULL", "\"Documents/none.bin\"",
-          ])
+        #expect(try quoted() == ["'Documents/one.bin'", "NULL", "'Documents/none.bin'"])
         // The file itself comes back, with its mode and times.
         let now = try lab.tree()
         #expect(now.differences(from: before).filter { $0.contains("one.bin") } == [])
@@ -328,10 +309,14 @@ import Testing
 
   @Test("A large value goes in and out in pieces")
   func large() throws {
-    let size = ColumnFiles.largeSize + 3_000_001
     var random = SeededRandom(seed: 5)
     let bytes = random.bytes(1 << 16)
-    let content = Data((0..<size).map { bytes[$0 % bytes.count] ^ UInt8(truncatingIfNeeded: $0 >> 16) })
+    var content = Data()
+    // Each part begins with its number: no two are the same.
+    for number in 0...(ColumnFiles.largeSize + 3_000_000) / bytes.count {
+      content.append(contentsOf: [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)])
+      content.append(contentsOf: bytes)
+    }
     try lab.database(
       Lab.oldDatabase,
       "CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, NULL);")
@@ -339,14 +324,16 @@ import Testing
     try lab.baseline(0)
     try lab.migration(
       "0001_a.yaml",
-      "steps:\n  - files.import-column: {database: notes, table: photo, column: image, from: \"'Documents/big.bin'\", files: remove}\n"
+      step:
+        "files.import-column: {database: notes, table: photo, column: image, from: \"'Documents/big.bin'\", files: remove}"
     )
     try lab.migrate()
     #expect(try lab.query(Lab.oldDatabase, "SELECT image FROM photo").first?[0] as Data? == content)
     #expect(try !lab.exists("Documents/big.bin"))
     try lab.migration(
       "0002_b.yaml",
-      "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/again.bin'\", replace-with: null}\n"
+      step:
+        "files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/again.bin'\", replace-with: null}"
     )
     try lab.migrate()
     #expect(try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/again.bin"))) == content)

@@ -12,141 +12,120 @@ import Testing
 
   init() throws { lab = try Lab() }
 
-  struct Case: CustomTestStringConvertible, Sendable {
-    let step: String
-    let before: PropertyListDictionary
-    /// Nil when the step fails.
-    var after: PropertyListDictionary?
-    /// A part of the error, or of the notes.
-    var says = ""
-
-    var testDescription: String { step }
-  }
-
-  private static func gives(
-    _ step: String, _ before: PropertyListDictionary, _ after: PropertyListDictionary, _ says: String = ""
-  ) -> Case {
-    Case(step: step, before: before, after: after, says: says)
-  }
-
-  private static func fails(_ step: String, _ before: PropertyListDictionary, _ says: String) -> Case {
-    Case(step: step, before: before, says: says)
-  }
-
   @Test(
     arguments: [
-      gives(
+      .gives(
         "{key: full_name, value: \":first || ' ' || :last\"}", ["first": "Ada", "last": "Byron"],
         ["first": "Ada", "last": "Byron", "full_name": "Ada Byron"]),
-      gives("{key: n, value: ':n + 1'}", ["n": 41], ["n": 42]),
-      gives("{key: n, value: ':n'}", ["n": 41], ["n": 41]),
-      gives("{key: m, value: ':n * 60', type: real}", ["n": 2], ["n": 2, "m": 120.0]),
-      gives("{values: {a: ':b', b: ':a'}}", ["a": 1, "b": "x"], ["a": "x", "b": 1]),
-      gives(
+      .gives("{key: n, value: ':n + 1'}", ["n": 41], ["n": 42]),
+      .gives("{key: n, value: ':n'}", ["n": 41], ["n": 41]),
+      .gives("{key: m, value: ':n * 60', type: real}", ["n": 2], ["n": 2, "m": 120.0]),
+      .gives("{values: {a: ':b', b: ':a'}}", ["a": 1, "b": "x"], ["a": "x", "b": 1]),
+      .gives(
         "{values: {first: \"substr(:name, 1, instr(:name, ' ') - 1)\", "
           + "last: {value: \"substr(:name, instr(:name, ' ') + 1)\", type: text}}}", ["name": "Ada King"],
         ["name": "Ada King", "first": "Ada", "last": "King"]),
-      gives("{key: big, value: ':n > 10', type: boolean}", ["n": 11], ["n": 11, "big": true]),
-      gives("{key: s, value: \"iif(:on, 'dark', 'light')\"}", ["on": true], ["on": true, "s": "dark"]),
-      gives(
+      .gives("{key: big, value: ':n > 10', type: boolean}", ["n": 11], ["n": 11, "big": true]),
+      .gives("{key: s, value: \"iif(:on, 'dark', 'light')\"}", ["on": true], ["on": true, "s": "dark"]),
+      .gives(
         "{key: sum, value: ':x + :y', parameters: {x: two words, y: a.b}}", ["two words": 1, "a.b": 2],
         ["two words": 1, "a.b": 2, "sum": 3]),
-      gives(
+      .gives(
         "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\", type: array}", ["tags": ["a", 2]],
         ["tags": ["a", 2, "new"]]),
-      gives(
+      .gives(
         "{key: zoom, value: \"json_extract(:window, '$.zoom')\"}", ["window": ["zoom": 1.5]],
         ["window": ["zoom": 1.5], "zoom": 1.5]),
-      gives(
+      .gives(
         "{key: d, value: \"json_object('a', :n)\", type: dictionary}", ["n": 1], ["n": 1, "d": ["a": 1]]),
-      gives(
+      .gives(
         "{key: at, value: \":apple + 978307200\", type: date}", ["apple": 0],
         ["apple": 0, "at": .date(Date(timeIntervalSinceReferenceDate: 0))]),
-      gives(
+      .gives(
         "{key: unix, value: 'unixepoch(:at)'}", ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5))],
         ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5)), "unix": 978_307_201]),
-      gives(
+      .gives(
         "{key: at, value: \"datetime(:at, '+1 day')\", type: date}",
         ["at": .date(Date(timeIntervalSinceReferenceDate: 0))],
         ["at": .date(Date(timeIntervalSinceReferenceDate: 86_400))]),
       // Android's types, which property lists do not keep.
-      gives("{key: n, value: ':n + 1', type: int}", ["n": 1], ["n": 2]),
-      fails(
+      .gives("{key: n, value: ':n + 1', type: int}", ["n": 1], ["n": 2]),
+      .fails(
         "{key: n, value: '2147483648', type: int, if-exists: replace}", ["n": 1],
         "an integer of more than 32 bits"),
-      fails("{key: n, value: '1.5', type: long}", [:], "a real, not an integer"),
-      gives("{key: x, value: '0.1', type: float}", [:], ["x": .single(0.1)]),
-      fails("{key: x, value: '0.123456789', type: float}", [:], "a real that no float represents"),
-      gives(
+      .fails("{key: n, value: '1.5', type: long}", [:], "a real, not an integer"),
+      .gives("{key: x, value: '0.1', type: float}", [:], ["x": .single(0.1)]),
+      .fails("{key: x, value: '0.123456789', type: float}", [:], "a real that no float represents"),
+      .gives(
         "{key: s, value: \"'[\\\"b\\\", \\\"a\\\"]'\", type: set}", [:], ["s": ["a", "b"]],
         "the string set becomes an array"),
-      fails("{key: s, value: \"'[1]'\", type: set}", [:], "JSON that is not an array of different texts"),
+      .fails("{key: s, value: \"'[1]'\", type: set}", [:], "JSON that is not an array of different texts"),
       // Without `type`, a setting keeps a type that SQLite does not have.
-      gives("{key: b, value: 'NOT :b'}", ["b": true], ["b": false]),
-      fails("{key: b, value: ':b + 1'}", ["b": true], "the setting is a boolean: say `type`"),
-      gives("{key: b, value: ':b + 1', type: integer}", ["b": true], ["b": 2]),
-      gives(
+      .gives("{key: b, value: 'NOT :b'}", ["b": true], ["b": false]),
+      .fails("{key: b, value: ':b + 1'}", ["b": true], "the setting is a boolean: say `type`"),
+      .gives("{key: b, value: ':b + 1', type: integer}", ["b": true], ["b": 2]),
+      .gives(
         "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\"}", ["tags": ["a", 2]],
         ["tags": ["a", 2, "new"]]),
-      fails(
+      .fails(
         "{key: at, value: 'unixepoch(:at)'}", ["at": .date(Date(timeIntervalSinceReferenceDate: 0))],
         "an integer, not a date"),
-      gives("{key: n, value: ':n / 2.0'}", ["n": 1], ["n": 0.5]),
-      gives("{key: b, value: \"'x'\", if-exists: keep}", ["b": true], ["b": true], "kept"),
+      .gives("{key: n, value: ':n / 2.0'}", ["n": 1], ["n": 0.5]),
+      .gives("{key: b, value: \"'x'\", if-exists: keep}", ["b": true], ["b": true], "kept"),
       // What is missing.
-      gives("{key: a, value: ':b'}", ["c": 1], ["c": 1], "`b` does not exist: skipped"),
-      fails("{key: a, value: ':b', if-missing: fail}", ["c": 1], "the setting `b` does not exist"),
-      gives("{key: a, value: \"coalesce(:b, 'none')\", if-missing: null}", ["c": 1], ["c": 1, "a": "none"]),
-      gives("{values: {a: ':b', d: ':c'}}", ["c": 1], ["c": 1, "d": 1], "`b` does not exist: skipped"),
+      .gives("{key: a, value: ':b'}", ["c": 1], ["c": 1], "`b` does not exist: skipped"),
+      .fails("{key: a, value: ':b', if-missing: fail}", ["c": 1], "the setting `b` does not exist"),
+      .gives("{key: a, value: \"coalesce(:b, 'none')\", if-missing: null}", ["c": 1], ["c": 1, "a": "none"]),
+      .gives("{values: {a: ':b', d: ':c'}}", ["c": 1], ["c": 1, "d": 1], "`b` does not exist: skipped"),
       // What exists.
-      fails("{key: a, value: '2'}", ["a": 1], "the setting `a` exists already"),
-      gives("{key: a, value: '1'}", ["a": 1], ["a": 1]),
-      gives("{key: a, value: '2', if-exists: keep}", ["a": 1], ["a": 1], "kept"),
-      gives("{key: a, value: '2', if-exists: replace}", ["a": 1], ["a": 2]),
+      .fails("{key: a, value: '2'}", ["a": 1], "the setting `a` exists already"),
+      .gives("{key: a, value: '1'}", ["a": 1], ["a": 1]),
+      .gives("{key: a, value: '2', if-exists: keep}", ["a": 1], ["a": 1], "kept"),
+      .gives("{key: a, value: '2', if-exists: replace}", ["a": 1], ["a": 2]),
       // NULL.
-      fails("{key: a, value: 'NULL'}", ["a": 1], "gives NULL: say `if-null: keep`"),
-      gives(
+      .fails("{key: a, value: 'NULL'}", ["a": 1], "gives NULL: say `if-null: keep`"),
+      .gives(
         "{key: a, value: 'nullif(:a, 1)', if-null: delete}", ["a": 1, "b": 2], ["b": 2], "gives NULL: deleted"
       ),
-      gives(
+      .gives(
         "{key: a, value: 'nullif(:a, 1)', if-null: keep}", ["a": 1], ["a": 1], "gives NULL: left unchanged"),
       // Types.
-      fails(
+      .fails(
         "{key: a, value: '1.0', type: integer}", [:], "gives a real, not an integer: write CAST(… AS INTEGER)"
       ),
-      fails(
+      .fails(
         "{key: a, value: '9223372036854775807 + :n', type: integer}", ["n": 1], "gives a real, not an integer"
       ),
-      fails(
+      .fails(
         "{key: a, value: '9223372036854775807', type: real}", [:],
         "an integer that no real represents exactly"),
-      fails("{key: a, value: '2', type: boolean}", [:], "an integer other than 0 and 1"),
-      fails("{key: a, value: \"'true'\", type: boolean}", [:], "gives text, not a boolean"),
-      fails("{key: a, value: '1', type: text}", [:], "an integer, not text: write CAST"),
-      fails("{key: a, value: \"x'00'\", type: text}", [:], "gives data, not text"),
-      fails("{key: a, value: \"CAST(x'ff' AS TEXT)\"}", [:], "text that is not UTF-8"),
-      fails("{key: a, value: \"'a' || char(0)\"}", [:], "text with a NUL character"),
-      fails("{key: a, value: \"'x'\", type: data}", [:], "write CAST(… AS BLOB)"),
-      fails("{key: a, value: \"'soon'\", type: date}", [:], "text that is not a date"),
-      fails("{key: a, value: \"x'00'\", type: date}", [:], "gives data, not a date"),
-      fails("{key: a, value: \"'[1'\", type: array}", [:], "text that is not JSON"),
-      fails("{key: a, value: \"'[null]'\", type: array}", [:], "JSON with a null"),
-      fails("{key: a, value: \"'{}'\", type: array}", [:], "JSON that is not an array"),
+      .fails("{key: a, value: '2', type: boolean}", [:], "an integer other than 0 and 1"),
+      .fails("{key: a, value: \"'true'\", type: boolean}", [:], "gives text, not a boolean"),
+      .fails("{key: a, value: '1', type: text}", [:], "an integer, not text: write CAST"),
+      .fails("{key: a, value: \"x'00'\", type: text}", [:], "gives data, not text"),
+      .fails("{key: a, value: \"CAST(x'ff' AS TEXT)\"}", [:], "text that is not UTF-8"),
+      .fails("{key: a, value: \"'a' || char(0)\"}", [:], "text with a NUL character"),
+      .fails("{key: a, value: \"'x'\", type: data}", [:], "write CAST(… AS BLOB)"),
+      .fails("{key: a, value: \"'soon'\", type: date}", [:], "text that is not a date"),
+      .fails("{key: a, value: \"x'00'\", type: date}", [:], "gives data, not a date"),
+      .fails("{key: a, value: \"'[1'\", type: array}", [:], "text that is not JSON"),
+      .fails("{key: a, value: \"'[null]'\", type: array}", [:], "JSON with a null"),
+      .fails("{key: a, value: \"'{}'\", type: array}", [:], "JSON that is not an array"),
       // Settings that SQLite does not have.
-      fails(
+      .fails(
         "{key: a, value: ':b'}", ["b": .unsigned(.max)],
         "the setting `b` is an integer above 9223372036854775807"),
-      fails("{key: a, value: ':b'}", ["b": .real(.nan)], "is NaN"),
-      fails("{key: a, value: ':b'}", ["b": "x\0y"], "is text with a NUL character"),
-      fails(
+      .fails("{key: a, value: ':b'}", ["b": .real(.nan)], "is NaN"),
+      .fails("{key: a, value: ':b'}", ["b": "x\0y"], "is text with a NUL character"),
+      .fails(
         "{key: a, value: ':b'}", ["b": ["d": .data([1])]],
         "is a dictionary with a date, data or another value that JSON does not have"),
-      fails(
+      .fails(
         "{key: a, value: ':b'}", ["b": .date(Date(timeIntervalSinceReferenceDate: 1e13))],
         "a date outside of the years 1 to 9999"),
-      fails("{key: a, value: \"json(:b)\"}", ["b": "no"], "malformed JSON"),
-    ])
-  func steps(_ test: Case) throws {
+      .fails("{key: a, value: \"json(:b)\"}", ["b": "no"], "malformed JSON"),
+    ] as [StepCase<PropertyListDictionary>])
+  func steps(_ test: StepCase<PropertyListDictionary>) throws {
     try lab.set(test.before)
     var notes: [String] = []
     let result = failure { notes = try lab.run("defaults.compute: \(test.step)") }
@@ -155,24 +134,6 @@ import Testing
     let said = test.after == nil ? result.text : notes.joined(separator: "\n")
     #expect(test.says.isEmpty ? said.isEmpty : said.contains(test.says), "\(said)")
     if test.after == nil { #expect(said.hasPrefix("0001_test.yaml:2:5: defaults.compute: "), "\(said)") }
-  }
-
-  @Test("Notes say what was skipped, kept and deleted")
-  func notes() throws {
-    try lab.set(["a": 1, "b": 2])
-    let notes = try lab.tried(
-      """
-        - defaults.compute: {key: x, value: ':gone'}
-        - defaults.compute: {key: a, value: '3', if-exists: keep}
-        - defaults.compute: {key: b, value: 'nullif(:b, 2)', if-null: delete}
-
-      """
-    ) { $1 }
-    #expect(
-      notes.map { $0.replacing(#/^\S+ /#, with: "") } == [
-        "defaults.compute: `gone` does not exist: skipped", "defaults.compute: `a` exists already: kept",
-        "defaults.compute: the expression for `b` gives NULL: deleted",
-      ])
   }
 
   @Test("Types of Android's settings stay, in an expression and in the table")
@@ -220,7 +181,7 @@ import Testing
   }
 
   /// Every setting that SQLite has comes back from an expression as it was, in its type.
-  @Test("An expression that only names a setting does not change it", arguments: 0..<40 as Range<UInt64>)
+  @Test("An expression that only names a setting does not change it", arguments: 0..<8 as Range<UInt64>)
   func identity(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var tried = 0
@@ -289,22 +250,17 @@ import Testing
       ("{value: '1'}", "0001_a.yaml:2:23:", "needs `key` and `value`"),
       ("{key: a, value: ''}", "0001_a.yaml:2:39:", "is empty: write a SQL expression"),
       ("{key: a, value: 1}", "0001_a.yaml:2:39:", "is a text"),
-      ("{key: a, value: '1 +'}", "0001_a.yaml:2:39:", "near \")\": syntax error"),
-      ("{key: a, value: 'b'}", "0001_a.yaml:2:39:", "no such column: b; a parameter starts with a colon"),
       ("{key: a, value: '?'}", "0001_a.yaml:2:39:", "has no name"),
-      ("{key: a, value: \"datetime('now')\"}", "0001_a.yaml:2:39:", "depends on the current time"),
       ("{key: a, value: 'unixepoch()'}", "0001_a.yaml:2:39:", "depends on the current time"),
       ("{key: a, value: \"strftime('%s')\"}", "0001_a.yaml:2:39:", "depends on the current time"),
       ("{key: a, value: \"time(:t, 'LocalTime')\"}", "0001_a.yaml:2:39:", "the machine's time zone"),
-      ("{key: a, value: 'random()'}", "0001_a.yaml:2:39:", "random gives another value in each run"),
-      ("{key: a, value: ':b', parameters: {c: d}}", "0001_a.yaml:2:58:", "no expression has the parameter"),
       ("{key: a, value: ':b', type: number}", "0001_a.yaml:2:51:", "is one of string, integer"),
       ("{values: {a: {valu: '1'}}}", "0001_a.yaml:2:37:", "did you mean `value`"),
       ("{values: {a: '1'}, type: text}", "0001_a.yaml:2:48:", "write `type` there"),
       ("{values: {}}", "0001_a.yaml:2:32:", "`values` is empty"),
     ])
   func validation(_ step: String, _ place: String, _ words: String) throws {
-    try lab.migration("0001_a.yaml", "steps:\n  - defaults.compute: \(step)\n")
+    try lab.migration("0001_a.yaml", step: "defaults.compute: \(step)")
     let texts = try lab.problems()
     #expect(texts.count == 1 && texts[0].hasPrefix(place) && texts[0].contains(words), "\(texts)")
   }
@@ -313,8 +269,7 @@ import Testing
   func words() throws {
     try lab.migration(
       "0001_a.yaml",
-      "steps:\n  - defaults.compute: {key: a, value: \"CASE :a WHEN 'now' THEN date(:b, 'start of month') END\"}\n"
-    )
+      step: "defaults.compute: {key: a, value: \"CASE :a WHEN 'now' THEN date(:b, 'start of month') END\"}")
     #expect(try lab.problems().isEmpty)
   }
 }

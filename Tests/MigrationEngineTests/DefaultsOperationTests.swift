@@ -143,7 +143,7 @@ import Testing
     #expect(try lab.settings() == nil)
     #expect(try lab.exists("Library/Preferences/group.x.plist"))
     #expect(try lab.exists("Documents/other.plist"))
-    try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {a: 1}, suite: grup}\n")
+    try lab.migration("0002_b.yaml", step: "defaults.set: {values: {a: 1}, suite: grup}")
     expectFailure("0002_b.yaml:2:43: drydock.yaml has no settings file `grup`", "did you mean `group`?") {
       try lab.migrate()
     }

@@ -162,7 +162,7 @@ import Testing
       let texts = try lab.problems()
       #expect(texts.count == 1 && texts[0].hasPrefix("0001_a.yaml:3:1: no such column: wrong"), "\(texts)")
       try lab.migration(
-        "0001_a.yaml", "steps:\n  - sql: {database: notes, defaults: yes, up: SELECT 1, down: SELECT 1}\n")
+        "0001_a.yaml", step: "sql: {database: notes, defaults: yes, up: SELECT 1, down: SELECT 1}")
       expectFailure("0001_a.yaml:2:38: `defaults` is true or false") { try lab.catalog() }
     }
   }

@@ -24,43 +24,26 @@ import Testing
     return String(decoding: try document.encoded(), as: UTF8.self)
   }
 
-  @Test(
-    arguments: [
-      (
-        #"{"version":1,"data":{"name":"n"}}"#, "",
-        #"{"version":3,"data":{"colour":"none","style":{"size":12},"title":"n"}}"#
-      ),
-      (
-        #"{"data": {"name": 1.50, "style": {"x": "2026-11-21T10:00:00Z"}}, "version": 1}"#, "",
-        #"{"data": {"style": {"x": "2026-11-21T10:00:00Z", "size": 12}, "colour": "none", "title": 1.50}, "#
-          + "\"version\": 3}"
-      ),
-      (
-        #"{"version":2,"data":{"name":1,"colour":"none"}}"#, "",
-        #"{"version":3,"data":{"colour":"none","title":1}}"#
-      ),
-      (#"{"version":3,"data":[]}"#, "", #"{"version":3,"data":[]}"#),
-      (
-        #"{"v":1,"d":{"name":1}}"#, "version-key: v\ndata-key: d",
-        #"{"v":3,"d":{"colour":"none","style":{"size":12},"title":1}}"#
-      ),
-      (
-        #"{"version":2,"name":1,"colour":"none"}"#, "data-key: ''",
-        #"{"version":3,"colour":"none","title":1}"#
-      ),
-      (
-        "{\"name\":1}", "unversioned: 1",
-        #"{"data":{"colour":"none","style":{"size":12},"title":1},"version":3}"#
-      ),
-      (
-        "{\"name\":1}", "unversioned: 1\ndata-key: ''",
-        #"{"colour":"none","style":{"size":12},"title":1,"version":3}"#
-      ),
-      (
-        #"{"data":{"name":1}}"#, "unversioned: 1",
-        #"{"data":{"colour":"none","style":{"size":12},"title":1},"version":3}"#
-      ),
-    ])
+  private static let newest: String = #"{"colour":"none","style":{"size":12},"title":1}"#
+
+  @Test(arguments: [
+    (#"{"version":1,"data":{"name":1}}"#, "", "{\"version\":3,\"data\":\(newest)}"),
+    (
+      #"{"data": {"name": 1.50, "style": {"x": "2026-11-21T10:00:00Z"}}, "version": 1}"#, "",
+      #"{"data": {"style": {"x": "2026-11-21T10:00:00Z", "size": 12}, "colour": "none", "title": 1.50}, "#
+        + "\"version\": 3}"
+    ),
+    (
+      #"{"version":2,"data":{"name":1,"colour":"none"}}"#, "",
+      #"{"version":3,"data":{"colour":"none","title":1}}"#
+    ),
+    (#"{"version":3,"data":[]}"#, "", #"{"version":3,"data":[]}"#),
+    (#"{"v":1,"d":{"name":1}}"#, "version-key: v\ndata-key: d", "{\"v\":3,\"d\":\(newest)}"),
+    (#"{"version":2,"name":1,"colour":"none"}"#, "data-key: ''", #"{"version":3,"colour":"none","title":1}"#),
+    ("{\"name\":1}", "unversioned: 1", "{\"data\":\(newest),\"version\":3}"),
+    ("{\"name\":1}", "unversioned: 1\ndata-key: ''", "\(newest.dropLast()),\"version\":3}"),
+    (#"{"data":{"name":1}}"#, "unversioned: 1", "{\"data\":\(newest),\"version\":3}"),
+  ])
   func goesToTheNewest(_ before: String, _ arguments: String, _ after: String) throws {
     #expect(try migrated(before, arguments) == after)
   }

@@ -13,6 +13,11 @@ import Testing
 
   private static let files = ["a", "b", "d/1", "d/s/2", "flagged"]
 
+  private static func prepare(_ lab: Lab) throws {
+    for file in files { try lab.write(try ContainerPath(file), file) }
+    try ExtendedAttributes.set("user.com.apple.MobileBackup", [1], of: Array(lab.path("flagged").utf8))
+  }
+
   /// Runs steps up and down again.
   ///
   /// - Returns: the notes of the rollback, and what differs from before.
@@ -20,8 +25,7 @@ import Testing
     _ steps: String, app: (Lab) throws -> Void = { _ in }
   ) throws -> (notes: [String], differences: [String]) {
     try Lab.with { lab in
-      for file in Self.files { try lab.write(try ContainerPath(file), file) }
-      try ExtendedAttributes.set("user.com.apple.MobileBackup", [1], of: Array(lab.path("flagged").utf8))
+      try Self.prepare(lab)
       let before = try lab.tree()
       try lab.run(steps)
       try app(lab)
@@ -51,8 +55,8 @@ import Testing
       "files.set-protection: {path: [a, d, '**/2'], class: complete}",
     ])
   func whatWasThereComesBack(_ step: String) throws {
-    let result = try upAndDown("  - \(step)\n")
-    #expect(result.notes == [] && result.differences == [])
+    try Self.prepare(lab)
+    try lab.expectComesBack(step)
   }
 
   @Test(
@@ -87,7 +91,7 @@ import Testing
     let before = try lab.tree()
     let step = "  - files.patch: {path: '*.json', patch: [{op: replace, path: /a, value: 2}]}\n"
     try lab.migration("0001_patch.yaml", "steps:\n" + step)
-    try lab.migration("0002_other.yaml", "steps:\n  - files.create-directory: {path: made}\n")
+    try lab.migration("0002_other.yaml", step: "files.create-directory: {path: made}")
     try lab.baseline(0)
     try lab.migrate(to: 1)
     func revert() throws {
@@ -106,7 +110,7 @@ import Testing
   }
 
   @Test func whatTwoStepsOfARunReplacedIsOnlyUndoneAsAWhole() throws {
-    for file in Self.files { try lab.write(try ContainerPath(file), file) }
+    try Self.prepare(lab)
     let before = try lab.tree()
     try lab.run(
       "  - files.set-protection: {path: a, class: complete}\n"
@@ -125,7 +129,7 @@ import Testing
         try lab.write("a", "a")
         try lab.migration("0001_test/up.sh", "#!/bin/sh\nmv a b\n")
         try lab.migration("0001_test/down.sh", "#!/bin/sh\ntest $DRYDOCK_DIRECTION = down && mv b a\n")
-        try lab.migration("0001_test/migration.yaml", "steps:\n  - script: {run: up.sh, down: down.sh}\n")
+        try lab.migration("0001_test/migration.yaml", step: "script: {run: up.sh, down: down.sh}")
         try lab.baseline(0)
         try lab.migrate()
         #expect(try !lab.exists("a") && lab.exists("b"))
@@ -139,7 +143,7 @@ import Testing
   }
 
   @Test func aScriptWithoutDownCannotBeReverted() throws {
-    try lab.migration("0001_test.yaml", "steps:\n  - script: {program: \"true\"}\n")
+    try lab.migration("0001_test.yaml", step: "script: {program: \"true\"}")
     #expect(
       try lab.catalog().migrations[0].irreversibleSteps.map { $0.contains("script has no inverse") } == [
         true

@@ -130,6 +130,9 @@ final class Lab {
     try write(directory("migrations/" + name), Array(text.utf8))
   }
 
+  /// A migration of one step.
+  func migration(_ name: String, step: String) throws { try migration(name, "steps:\n  - \(step)\n") }
+
   /// Files below the directory of migrations.
   func files(_ files: [String: String]) throws {
     for (name, text) in files { try migration(name, text) }
@@ -138,7 +141,7 @@ final class Lab {
   /// Migrations from 1 on, each of which sets a setting `m` with its number.
   func migrations(_ count: Int) throws {
     for number in 1...count {
-      try migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
+      try migration("000\(number)_m.yaml", step: "defaults.set: {values: {m\(number): true}}")
     }
   }
 
@@ -292,6 +295,17 @@ final class Lab {
 
   func tree() throws -> TreeListing { try TreeListing(directory("container")) }
 
+  /// The files with a secret in the clear or in base64: of the container, of Drydock's state, and of the migrations.
+  ///
+  /// - Parameter part: what their paths contain.
+  func holders(of secret: String, in part: String = "") throws -> [String] {
+    // Of whole groups: the base64 of what begins with them begins with theirs.
+    let base64 = Data(secret.utf8.prefix(secret.utf8.count / 3 * 3)).base64EncodedData()
+    return try TreeListing(directory.path).entries.filter { _, entry in
+      entry.content.holds(Data(secret.utf8)) || entry.content.holds(base64)
+    }.keys.map { String(decoding: $0, as: UTF8.self) }.filter { part.isEmpty || $0.contains(part) }
+  }
+
   /// Nothing of the container has changed, not even a time.
   func expectUntouched(since before: TreeListing, sourceLocation: SourceLocation = #_sourceLocation) throws {
     let changes = try tree().differences(from: before, comparing: TreeListing.untouched)
@@ -333,6 +347,13 @@ func failure(_ body: () throws -> Any) -> (code: DrydockError.Code?, text: Strin
 func expectFailure(
   _ texts: String..., start: String = "", code: DrydockError.Code? = nil,
   sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Any
+) {
+  expectFailure(texts, start: start, code: code, sourceLocation: sourceLocation, body)
+}
+
+func expectFailure(
+  _ texts: [String], start: String, code: DrydockError.Code? = nil, sourceLocation: SourceLocation,
+  _ body: () throws -> Any
 ) {
   let error = failure(body)
   let isExpected =

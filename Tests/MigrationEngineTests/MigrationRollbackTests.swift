@@ -28,7 +28,7 @@ import Testing
       "files.delete: {path: Documents/b.txt, destructive: done with it}",
     ]
     for (index, step) in steps.enumerated() {
-      try lab.migration("000\(index + 1)_m.yaml", "steps:\n  - \(step)\n")
+      try lab.migration("000\(index + 1)_m.yaml", step: step)
     }
     try lab.baseline(0)
     var listings = [try lab.tree()]
@@ -116,7 +116,7 @@ import Testing
     #expect(failure { try lab.rollback(to: 5) }.code == .stepFailed)
     #expect(try stores(lab) == newest)
     try lab.write("Documents/b.txt", "again")
-    try lab.migration("0006_m.yaml", "steps:\n  - defaults.set-default: {values: {x: 1}}\n")
+    try lab.migration("0006_m.yaml", step: "defaults.set-default: {values: {x: 1}}")
     #expect(failure { try lab.rollback(to: 2) }.code == .edited)
   }
 

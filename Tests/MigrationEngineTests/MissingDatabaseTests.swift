@@ -29,7 +29,7 @@ import Testing
       "0001_alter.sql", file("ALTER TABLE task ADD COLUMN a;", "ALTER TABLE task DROP COLUMN a;"))
     // The app makes the database: these tables alone would be half of it.
     try lab.migration("0002_create.sql", file(create, "DROP TABLE task;"))
-    try lab.migration("0003_set.yaml", "steps:\n  - defaults.set: {values: {a: 1}}\n")
+    try lab.migration("0003_set.yaml", step: "defaults.set: {values: {a: 1}}")
     let report = try lab.migrate()
     #expect(report.withoutDatabase.map(\.number) == [1, 2])
     #expect(report.migrations.map(\.missingDatabases) == [["notes"], ["notes"], nil])

@@ -39,17 +39,8 @@ import Testing
       "  - defaults.set: {file: Library/Preferences/sub/other.plist, values: {a: 1}}\n",
     ])
   func settings(steps: String) throws {
-    let values: PropertyListDictionary = [
-      "theme": .string("light"), "size": .integer(14), "on": .boolean(true),
-    ]
-    try lab.set(values)
-    try lab.baseline(0)
-    let before = try lab.tree().without("Library/Application Support")
-    #expect(try upAndDown(steps, lab) == [])
-    #expect(try lab.settings() == values)
-    #expect(
-      try lab.tree().without("Library/Application Support")
-        .differences(from: before, comparing: [.type]) == [])
+    try lab.set(["theme": "light", "size": 14, "on": true])
+    try lab.expectComesBack(steps)
     #expect(try lab.history()?.records == [])
   }
 
@@ -157,7 +148,7 @@ import Testing
   @Test func whatHasNoWayBackIsRefusedWithItsPlace() throws {
     try lab.database(Lab.newDatabase, "CREATE TABLE task(id INTEGER PRIMARY KEY)")
     try lab.baseline(0)
-    try lab.migration("0001_a.yaml", "steps:\n  - sql: {database: notes, up: CREATE TABLE t(x)}\n")
+    try lab.migration("0001_a.yaml", step: "sql: {database: notes, up: CREATE TABLE t(x)}")
     try lab.migration("0002_b.yaml", "irreversible: true\nsteps:\n  - defaults.set: {values: {d: 1}}\n")
     #expect(try lab.catalog().migrations.map { $0.irreversibleSteps.count } == [1, 0])
     #expect(try lab.catalog().migrations.map(\.isReversible) == [false, false])
@@ -177,7 +168,7 @@ import Testing
     try lab.baseline(0)
     try lab.app(sets: "schema", nil)
     for number in 1...3 {
-      try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {s\(number): 1}}\n")
+      try lab.migration("000\(number)_m.yaml", step: "defaults.set: {values: {s\(number): 1}}")
     }
     try lab.migrate()
     #expect(try lab.settings()?["schema"] == .integer(3))

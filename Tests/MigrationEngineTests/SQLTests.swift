@@ -14,20 +14,9 @@ import Testing
     INSERT INTO task VALUES (1, 1, 'sweep', 0), (2, 1, 'cook', 1);
     """
 
-  /// Runs SQL on the sample database as the only migration.
   private func run(
     _ sql: String, schema: String = schema, head: String = "", check: (Lab) throws -> Void = { _ in }
-  ) throws -> (notes: [String], code: DrydockError.Code?, error: String) {
-    try Lab.with { lab in
-      try lab.database(Lab.oldDatabase, schema)
-      try lab.baseline(0)
-      try lab.migration("0001_sql.sql", "-- drydock: database notes\n\(head)-- migrate:up\n" + sql)
-      var notes: [String] = []
-      let error = failure { notes = try lab.migrate().migrations.first?.notes ?? [] }
-      try check(lab)
-      return (notes, error.code, error.text)
-    }
-  }
+  ) throws -> Lab.Attempt { try Lab.attempt(sql, on: schema, head: head, check) }
 
   @Test func changesSchemaAndRows() throws {
     let sql = """
@@ -139,21 +128,6 @@ import Testing
     #expect(result.notes.first?.hasSuffix("missing rows, as before the migration: 1") == true)
   }
 
-  @Test func missingDatabase() throws {
-    try lab.baseline(0)
-    try lab.migration("0001_a.sql", sqlFile("SELECT 1;"))
-    let report = try lab.migrate()
-    #expect(report.migrations.first?.notes.count == 1)
-    #expect(
-      report.migrations.first?.notes.first?.hasSuffix("the database notes does not exist: skipped") == true)
-    try lab.migration("0002_b.sql", sqlFile("SELECT 1;", "if-missing fail"))
-    expectFailure("0002_b.sql:3:1: sql: the database notes is not in") { try lab.migrate() }
-    try lab.migration("0002_b.sql", "-- drydock: database nots\n-- migrate:up\nSELECT 1;\n")
-    expectFailure("0002_b.sql:1:1: drydock.yaml has no database `nots`; did you mean `notes`?") {
-      try lab.migrate()
-    }
-  }
-
   @Test func inYAMLAndInFiles() throws {
     try lab.database(Lab.newDatabase, Self.schema)
     try lab.baseline(0)
@@ -162,14 +136,13 @@ import Testing
       "steps:\n  - sql:\n      database: notes\n      up: |\n        SELECT 1;\n        SELEC 2;\n")
     #expect(failure { try lab.migrate() }.text.hasPrefix("0001_a.yaml:6:"))
     try lab.migration(
-      "0001_a.yaml", "steps:\n  - sql: {database: notes, up: UPDATE task SET title = 'y' WHERE id = 1}\n")
-    try lab.migration(
-      "0002_b/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql, down: down.sql}\n")
+      "0001_a.yaml", step: "sql: {database: notes, up: UPDATE task SET title = 'y' WHERE id = 1}")
+    try lab.migration("0002_b/migration.yaml", step: "sql: {database: notes, up: up.sql, down: down.sql}")
     try lab.migration("0002_b/up.sql", "\nSELEC 1;")
     try lab.migration("0002_b/down.sql", "SELECT 1;")
     expectFailure("up.sql:2:1: near \"SELEC\": syntax error (step ") { try lab.migrate() }
     try lab.migration("0002_b/up.sql", "ALTER TABLE task ADD COLUMN notes;")
-    try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, file: both.sql}\n")
+    try lab.migration("0003_c/migration.yaml", step: "sql: {database: notes, file: both.sql}")
     try lab.migration(
       "0003_c/both.sql", "-- migrate:up\nALTER TABLE task ADD COLUMN more;\n-- migrate:down\nBAD;\n")
     #expect(try lab.migrate().to == 3)
@@ -185,8 +158,7 @@ import Testing
     try lab.baseline(0)
     try lab.migration("0001_a.sql", sqlFile("SELECT 1;"))
     expectFailure("the database notes exists in 2 places") { try lab.migrate() }
-    try lab.migration(
-      "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+    try lab.migration("0002_b.yaml", step: "files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}")
     try lab.removeMigration("0001_a.sql")
     try lab.migration("0001_a.yaml", "steps: []\n")
     expectFailure("the database is in two places") { try lab.migrate() }

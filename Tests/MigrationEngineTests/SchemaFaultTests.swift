@@ -24,19 +24,9 @@ import Testing
     DELETE FROM task WHERE id = 9;
     """
 
-  /// Runs SQL on a database as the only migration.
-  private func run(
-    _ sql: String, after schema: String = schema, head: String = ""
-  ) throws -> (notes: [String], error: String) {
-    try Lab.with { lab in
-      try lab.database(Lab.oldDatabase, "PRAGMA foreign_keys = OFF;" + schema)
-      try lab.baseline(0)
-      try lab.migration(
-        "0001_a.sql", "-- drydock: database notes\n-- drydock: destructive x\n\(head)-- migrate:up\n" + sql)
-      var notes: [String] = []
-      let error = failure { notes = try lab.migrate().migrations.first?.notes ?? [] }
-      return (notes, error.text)
-    }
+  private func run(_ sql: String, after schema: String = schema, head: String = "") throws -> Lab.Attempt {
+    let head = "-- drydock: destructive x\n" + head
+    return try Lab.attempt(sql, on: "PRAGMA foreign_keys = OFF;" + schema, head: head)
   }
 
   private static let rebuilt = """
@@ -77,7 +67,7 @@ import Testing
   func broken(_ sql: String, _ expected: [String]) throws {
     let result = try run(sql)
     for part in expected { #expect(result.error.contains(part), "\(result.error)") }
-    #expect(result.error.contains("0001_a.sql:4:1: after these statements"), "\(result.error)")
+    #expect(result.error.contains("0001_sql.sql:4:1: after these statements"), "\(result.error)")
   }
 
   @Test(
@@ -301,8 +291,7 @@ import Testing
     try withOldFault(index) { lab in
       let (name, note, _) = Self.oldFaults[index]
       try lab.migration("0001_a.sql", sqlFile("ALTER TABLE log ADD COLUMN b;"))
-      try lab.migration(
-        "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+      try lab.migration("0002_b.yaml", step: "files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}")
       let outcome = try Transaction.run(
         on: try lab.container, .migrate, summary: "test", options: lab.options
       ) { stage in
@@ -362,8 +351,7 @@ import Testing
         } else {
           try lab.migration(
             "0001_a.yaml",
-            "steps:\n  - sql: {database: notes, up: \"\(update)\", down: SELECT 1, without-triggers: \(reason)}\n"
-          )
+            step: "sql: {database: notes, up: \"\(update)\", down: SELECT 1, without-triggers: \(reason)}")
         }
         #expect(failure { try lab.migrate() }.text == "no error")
         #expect(try lab.query(Lab.oldDatabase, "SELECT text FROM log") == [["text": "y"]])

@@ -25,8 +25,7 @@ import Testing
         if !keys { lab.deviceKeys = nil }
         try lab.migration("0001_a/script.sh", "#!/bin/sh\nset -e\n" + script)
         try lab.migration(
-          "0001_a/migration.yaml",
-          "steps:\n  - script: {run: script.sh, stdin: \(stdin), timeout: 60}\n")
+          "0001_a/migration.yaml", step: "script: {run: script.sh, stdin: \(stdin), timeout: 60}")
         var notes = ""
         let error = failure {
           notes = try lab.migrate().migrations.flatMap(\.notes).joined(separator: "\n")

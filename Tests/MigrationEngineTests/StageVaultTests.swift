@@ -28,13 +28,6 @@ import Testing
     ])
   }
 
-  /// The files below the lab, the container's state with it, that hold the canary in the clear.
-  private func holders(_ lab: Lab) throws -> [String] {
-    try TreeListing(lab.directory.path).entries.filter {
-      $0.value.content.range(of: Data(Self.canary.utf8)) != nil
-    }.keys.map { String(decoding: $0, as: UTF8.self) }
-  }
-
   @Test("Without the device key nothing is begun")
   func locked() throws {
     try lab.set(["token": .string(Self.canary)])
@@ -86,7 +79,7 @@ import Testing
       try context.settings.set(nil, for: key)
       context.note("moved \(token)")
     }
-    #expect(try holders(lab).count == 1)
+    #expect(try lab.holders(of: Self.canary).count == 1)
     let failing = try self.catalog { context in
       try context.vault.put(Self.item(Self.canary))
       throw StageProblem("cannot use \(Self.canary) here")
@@ -97,7 +90,7 @@ import Testing
     let report = try lab.migrate(catalog)
     #expect(report.moved.map(\.key) == ["token"])
     #expect(!"\(report)".contains(Self.canary) && "\(report)".contains("moved (secret"), "\(report)")
-    #expect(try holders(lab) == [])
+    #expect(try lab.holders(of: Self.canary) == [])
     #expect(try lab.settings() == ["theme": "dark", "first": true])
     // The way back by the transaction's undo still has it.
     _ = try Transaction.rollback(try lab.container, options: lab.options)

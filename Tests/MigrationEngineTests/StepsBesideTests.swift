@@ -209,7 +209,7 @@ struct StepsBesideTests {
       }
     }
     try lab.migration("4_5.sql", "-- The theme alone changes.\n")
-    try lab.migration("2_theme.yaml", "steps:\n  - defaults.rename: {keys: {dark: theme}}\n")
+    try lab.migration("2_theme.yaml", step: "defaults.rename: {keys: {dark: theme}}")
     try lab.migration(
       "5_theme.yaml",
       "steps:\n  - defaults.convert: {key: theme, map: {true: dark, false: light}}\n"

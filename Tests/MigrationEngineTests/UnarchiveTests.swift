@@ -15,15 +15,15 @@ import Testing
 
   private func archive(
     _ object: Any, _ format: PropertyListSerialization.PropertyListFormat = .binary
-  ) -> Data {
+  ) -> [UInt8] {
     let archiver = NSKeyedArchiver(requiringSecureCoding: false)
     archiver.outputFormat = format
     archiver.encode(object, forKey: NSKeyedArchiveRootObjectKey)
     archiver.finishEncoding()
-    return archiver.encodedData
+    return [UInt8](archiver.encodedData)
   }
 
-  private func note(_ title: String) -> Data {
+  private func note(_ title: String) -> [UInt8] {
     archive(["title": title, "tags": ["a", "b"], "edited": Self.date as NSDate] as NSDictionary)
   }
 
@@ -46,60 +46,47 @@ import Testing
     """
   }
 
-  private func write(_ lab: Lab, _ path: ContainerPath, _ data: Data) throws {
-    try lab.write(path, "")
-    try data.write(to: URL(fileURLWithPath: lab.path(path)))
-  }
-
-  private func read(_ lab: Lab, _ path: ContainerPath) throws -> [UInt8] {
-    try lab.look { try $0.read(path) }
-  }
-
   // MARK: Files
 
   @Test func aFileInPlaceAndUnderAnotherName() throws {
-    try write(lab, "Documents/note", note("one"))
-    try write(lab, "Documents/other.archive", note("two"))
+    try lab.write("Documents/note", note("one"))
+    try lab.write("Documents/other.archive", note("two"))
     try lab.run(
       """
         - files.unarchive: {path: Documents/note}
         - files.unarchive: {path: Documents/other.archive, to: Documents/new/other.json}
 
       """)
-    #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == indented("one"))
-    #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == indented("two"))
+    #expect(try lab.text("Documents/note") == indented("one"))
+    #expect(try lab.text("Documents/new/other.json") == indented("two"))
     #expect(try !lab.exists("Documents/other.archive"))
   }
 
   @Test func allFilesOfAPatternKeepTheirMode() throws {
     for name in ["a.note", ".b.note", "c"] {
-      try write(lab, try ContainerPath("Documents/notes/" + name), note(name))
+      try lab.write(try ContainerPath("Documents/notes/" + name), note(name))
     }
     let path = lab.path("Documents/notes/a.note")
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
     try lab.run("files.unarchive: {path: 'Documents/notes/*.note', extension: .json}")
-    let names = try lab.look {
-      try $0.children(of: "Documents/notes").map(\.nameString)
-    }
+    let names = try lab.look { try $0.children(of: "Documents/notes").map(\.nameString) }
     #expect(names == [".b.json", "a.json", "c"])
-    let mode = try lab.look {
-      try $0.metadata(of: "Documents/notes/a.json")?.mode
-    }
+    let mode = try lab.look { try $0.metadata(of: "Documents/notes/a.json")?.mode }
     #expect(mode == 0o600)
   }
 
   @Test func aPropertyListKeepsItsFormat() throws {
     let object: NSDictionary = ["a": 5, "date": Date(timeIntervalSinceReferenceDate: 5), "none": NSNull()]
-    try write(lab, "binary", archive(object))
-    try write(lab, "xml", archive(object, .xml))
-    try write(lab, "list", archive([NSNull()] as NSArray))
+    try lab.write("binary", archive(object))
+    try lab.write("xml", archive(object, .xml))
+    try lab.write("list", archive([NSNull()] as NSArray))
     try lab.run(
       "  - files.unarchive: {path: binary, as: plist}\n  - files.unarchive: {path: xml, as: plist}\n")
     let expected: PropertyListDictionary = [
       "a": .integer(5), "date": .date(Date(timeIntervalSinceReferenceDate: 5)),
     ]
     for (path, format) in [("binary", PropertyListFile.Format.binary), ("xml", .xml)] {
-      let file = try PropertyListFile(bytes: try read(lab, ContainerPath(path)))
+      let file = try PropertyListFile(bytes: try lab.bytes(ContainerPath(path)))
       #expect(file == PropertyListFile(format: format, root: expected))
     }
   }
@@ -114,11 +101,11 @@ import Testing
   ])
   func failuresChangeNothing(_ step: String, _ message: String) throws {
     let data = note("one")
-    try write(lab, "note", data)
-    try write(lab, "list", archive([NSNull()] as NSArray))
+    try lab.write("note", data)
+    try lab.write("list", archive([NSNull()] as NSArray))
     try lab.write("text", "hello")
     expectFailure(message) { try lab.run("files.unarchive: \(step)") }
-    #expect(try read(lab, "note") == [UInt8](data))
+    #expect(try lab.bytes("note") == data)
   }
 
   @Test func whatIsNoArchiveIsKeptOrDeleted() throws {
@@ -160,7 +147,7 @@ import Testing
   // MARK: Settings
 
   @Test func settings() throws {
-    let value = PropertyListValue.data([UInt8](note("one")))
+    let value = PropertyListValue.data(note("one"))
     try lab.set(["a": value, "b": value, "c": value, "d": value, "n": .integer(4)])
     let notes = try lab.run(
       """
@@ -187,7 +174,7 @@ import Testing
   /// An error says where it is, and no value.
   @Test func errorsHoldNoValues() throws {
     let secret: NSDictionary = [NSNumber(value: 4): "hunter2-hunter2-hunter2"]
-    try lab.set(["session": .data([UInt8](archive(secret)))])
+    try lab.set(["session": .data(archive(secret))])
     let error = failure { try lab.run("files.unarchive: {key: session}") }
     #expect(error.text.contains("the setting `session` cannot be unarchived: object 1 (`NSDictionary`) of"))
     #expect(!error.text.contains("hunter2"))
@@ -202,28 +189,21 @@ import Testing
   ])
   func whatWasThereComesBack(_ arguments: String) throws {
     let data = note("one")
-    try write(lab, "one", data)
+    try lab.write("one", data)
     try lab.write("two", "two")
-    try lab.set(["a": .data([UInt8](data)), "c": .integer(1)])
-    try lab.run("files.unarchive: {\(arguments)}")
-    let report = try lab.rollback(down: true)
-    #expect(report.migrations.flatMap(\.notes) == [])
-    #expect(try read(lab, "one") == [UInt8](data))
-    #expect(try read(lab, "two") == Array("two".utf8))
-    #expect(try lab.settings() == ["a": .data([UInt8](data)), "c": .integer(1)])
-    let files = try lab.look { try $0.children(of: .root).map(\.nameString) }
-    #expect(files == ["Documents", "Library", "one", "two"])
+    try lab.set(["a": .data(data), "c": .integer(1)])
+    try lab.expectComesBack("files.unarchive: {\(arguments)}")
   }
 
   @Test func whatTheAppWroteSinceStays() throws {
-    try write(lab, "one", note("one"))
-    try lab.set(["a": .data([UInt8](note("a")))])
+    try lab.write("one", note("one"))
+    try lab.set(["a": .data(note("a"))])
     try lab.run("  - files.unarchive: {path: one}\n  - files.unarchive: {key: a}\n")
     try lab.write("one", "newer")
     try lab.set(["a": .string("newer")])
     let notes = try lab.revert()
     #expect(notes.count == 2, "\(notes)")
-    #expect(try read(lab, "one") == Array("newer".utf8))
+    #expect(try lab.text("one") == "newer")
     #expect(try lab.settings() == ["a": .string("newer")])
   }
 
@@ -248,7 +228,7 @@ import Testing
   }
 
   @Test(arguments: ["", " WITHOUT ROWID"]) func columns(_ kind: String) throws {
-    let rows = [note("one").databaseValue, .null, note("three").databaseValue]
+    let rows = [Data(note("one")).databaseValue, .null, Data(note("three")).databaseValue]
     try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB)\(kind);", rows)
     try lab.run("files.unarchive: {database: notes, table: Note, column: body, where: 'id < 9 -- all'}")
     let found = try lab.query(Lab.oldDatabase, "SELECT id, body FROM note ORDER BY id")
@@ -259,7 +239,7 @@ import Testing
   }
 
   @Test func columnsAsDataAndWithRemarks() throws {
-    let rows = [note("one").databaseValue] + Array(repeating: "text".databaseValue, count: 8)
+    let rows = [Data(note("one")).databaseValue] + Array(repeating: "text".databaseValue, count: 8)
     try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
     let arguments = "database: notes, table: note, column: body"
     let notes = try lab.run(
@@ -285,7 +265,7 @@ import Testing
     ("table: note, column: body, where: id > 9, if-missing: fail", "no row of note has a value in body"),
   ])
   func failedColumnsChangeNothing(_ arguments: String, _ message: String) throws {
-    let data = note("one")
+    let data = Data(note("one"))
     let rows = [data.databaseValue, "text".databaseValue]
     try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
     expectFailure(message) { try lab.run("files.unarchive: {database: notes, \(arguments)}") }

@@ -7,13 +7,6 @@ import Testing
 
   init() throws { lab = try Lab() }
 
-  /// All problems, without the directory of the test.
-  private func problems(_ lab: Lab) throws -> [String] {
-    try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map {
-      $0.description.replacing(lab.directory("migrations") + "/", with: "")
-    }
-  }
-
   private func sql(_ up: String, _ words: String = "") -> String {
     "-- drydock: database notes\n\(words)-- migrate:up\n\(up)\n"
   }
@@ -21,8 +14,8 @@ import Testing
   @Test func everythingAtOnce() throws {
     try lab.migration("0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - files.delete: {path: x}\n")
     try lab.migration("0002_b.sql", sql("SELEC 1;\nSELECT 2;\nDROP TABLE gone;\nDELETE FROM task;"))
-    try lab.migration("0004_d.yaml", "steps:\n  - sql: {database: nots, up: SELECT 1}\n")
-    let found = try problems(lab)
+    try lab.migration("0004_d.yaml", step: "sql: {database: nots, up: SELECT 1}")
+    let found = try lab.problems()
     let places = found.map { String($0.prefix { $0 != " " }) }
     #expect(
       places == [
@@ -61,7 +54,7 @@ import Testing
     try lab.migration("0003_c.down.sql", "-- drydock: description c\n-- drydock: nonsense\nSELECT 1;\n")
     // Of a schema that was changed by a statement that is not known, nothing is said.
     try lab.migration("0004_d.sql", sql("ALTER TABLE x ADD COLUMN y;", "-- drydock: irreversible\n"))
-    let found = try problems(lab)
+    let found = try lab.problems()
     #expect(
       found.map { String($0.prefix { $0 != " " }) } == [
         "0001_a.yaml:1:1:", "0001_a.yaml:3:5:", "0001_a.yaml:4:1:", "0001_a.yaml:4:21:",
@@ -73,10 +66,10 @@ import Testing
 
   @Test("A file that is not YAML does not hide the errors of the others")
   func syntax() throws {
-    try lab.migration("0001_a.yaml", "steps:\n  - {\n")
-    try lab.migration("0002_b.yaml", "steps:\n  - defaults.sett: {}\n")
+    try lab.migration("0001_a.yaml", step: "{")
+    try lab.migration("0002_b.yaml", step: "defaults.sett: {}")
     try lab.migration("0003_c.yaml", "")
-    let found = try problems(lab)
+    let found = try lab.problems()
     #expect(found.count == 3 && found[0].contains("not valid YAML"), "\(found)")
   }
 
@@ -118,7 +111,7 @@ import Testing
     for (index, up) in ups.enumerated() {
       try lab.migration("000\(index + 1)_m.sql", sql(up, "-- drydock: irreversible\n"))
     }
-    let found = try problems(lab)
+    let found = try lab.problems()
     for (index, text) in expected.enumerated() {
       let own = found.filter { $0.hasPrefix("000\(index + 1)_m.sql") }
       guard let text else {
@@ -150,7 +143,7 @@ import Testing
         - sql: {database: notes, query: SELECT count(c) FROM t, equals: 0}
         - sql: {database: notes, query: SELECT count(a) FROM t, equals: 0}
       """)
-    let found = try problems(lab)
+    let found = try lab.problems()
     #expect(found.count == 3, "\(found)")
     #expect(found[0].hasPrefix("0001_a.sql:9:1: no such column: b"), "\(found)")
     #expect(found[1].hasPrefix("0002_b.yaml:4:1: no such column: \"x\""), "\(found)")
@@ -165,7 +158,7 @@ import Testing
     let first = try releases.add("1.0", try lab.catalog())
     #expect(first.version == 2 && first.migrations.map(\.number) == [1, 2])
     try lab.migration("0003_c.yaml", step)
-    #expect(try problems(lab) == [])
+    #expect(try lab.problems() == [])
     let second = try releases.add("1.1", try lab.catalog())
     #expect(second.version == 3 && second.migrations.map(\.number) == [3])
     #expect(try Releases.read(lab.directory("migrations")).releases.map(\.name) == ["1.0", "1.1"])
@@ -173,12 +166,12 @@ import Testing
     #expect(failure { try releases.add("a\"b", try lab.catalog()) }.code == .usage)
     // After the newest release everything may still change.
     try lab.migration("0004_d.yaml", step)
-    #expect(try problems(lab) == [])
+    #expect(try lab.problems() == [])
 
     try lab.migration("0001_a.yaml", step + "# edited\n")
     try lab.removeMigration("0003_c.yaml")
     try lab.removeMigration("0004_d.yaml")
-    let found = try problems(lab)
+    let found = try lab.problems()
     #expect(found.count == 2, "\(found)")
     #expect(found[0].contains("0001_a.yaml: migration 0001_a was modified since its release with 1.0"))
     #expect(
@@ -197,7 +190,7 @@ import Testing
     #expect(try lab.plan().problems.map(\.code) == [.edited, .released], "each is reported once")
     try lab.migration("0001_a.yaml", step)
     let found = try lab.plan().problems.map(\.description)
-    #expect(found == [lab.directory("migrations") + "/" + (try problems(lab)[0])], "\(found)")
+    #expect(found == [lab.directory("migrations") + "/" + (try lab.problems()[0])], "\(found)")
     expectFailure(start: "0002_b.yaml: migration 0002_b was modified since", code: .released) {
       try lab.migrate()
     }
@@ -213,10 +206,10 @@ import Testing
     let text = String(decoding: try Samples.bytes(path), as: UTF8.self)
     // A release without a new migration has the version of the one before.
     try lab.release("1.1")
-    #expect(try problems(lab) == [])
+    #expect(try lab.problems() == [])
     try lab.migration("releases.yaml", text + "- {release: \"1.1\", version: 2, migrations: []}\n")
     #expect(
-      try problems(lab) == [
+      try lab.problems() == [
         "releases.yaml:7:3: the release 1.1 has version 2, and the migrations end with 1: restore the missing ones, "
           + "or correct the version"
       ])
@@ -224,7 +217,7 @@ import Testing
     #expect(try lab.plan().problems.map(\.code) == [.released])
     let entries = text.drop { $0 != "-" }
     try lab.migration("releases.yaml", text + entries)
-    let found = try problems(lab)
+    let found = try lab.problems()
     #expect(found.count == 2 && found.allSatisfy { $0.hasPrefix("releases.yaml:") }, "\(found)")
     #expect(found.first?.contains(": the release 1.0 is there twice,") == true, "\(found)")
     #expect(found.last?.contains(": migration 1 is there twice,") == true, "\(found)")
@@ -253,7 +246,7 @@ import Testing
       "0002_b.yaml",
       "irreversible: true\nsteps:\n  - \(step)\n  - sql: {database: notes, up: UPDATE t SET b = 1 WHERE a = 2}\n"
     )
-    let found = try problems(lab)
+    let found = try lab.problems()
     #expect(found.isEmpty != isKnown && found.allSatisfy { $0.contains("no such column: b") }, "\(found)")
   }
 
@@ -267,12 +260,12 @@ import Testing
         migrations:
           - {number: 1, name: a, checksum: "\(try lab.catalog().migrations[0].checksum.hex)"}
       """)
-    let found = try problems(lab)
+    let found = try lab.problems()
     #expect(
       found.count == 1 && found[0].contains("migration 0002_b was inserted below the released version 2"),
       "\(found)")
     try lab.migration("releases.yaml", "- {release: 1.0, version: 2, migrations: []}\n")
-    #expect(try problems(lab).first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
+    #expect(try lab.problems().first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
   }
 
   @Test func newMigrations() throws {

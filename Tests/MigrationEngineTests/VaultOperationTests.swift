@@ -42,125 +42,95 @@ import Testing
     }
   }
 
-  struct Case: CustomTestStringConvertible, Sendable {
-    var step: String
-    var before: [String]?
-    /// Nil when the step fails.
-    var after: [String]?
-    /// A part of the error, or of the only remark.
-    var says = ""
-
-    var testDescription: String { step }
-  }
-
-  private static func gives(
-    _ step: String, _ before: [String]?, _ after: [String]?, _ says: String = ""
-  ) -> Case {
-    Case(step: step, before: before, after: after, says: says)
-  }
-
-  private static func fails(_ step: String, _ before: [String], _ says: String) -> Case {
-    Case(step: step, before: before, says: says)
-  }
-
   static let items = ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ck 4"]
 
   @Test(
     arguments: [
       // vault.rename
-      gives(
+      .gives(
         "vault.rename: {service: a.one, account: x, to: {account: z}}", items,
         ["a.one/y ck 2", "a.one/z ak 1", "a.two/x ak 3", "b/x [g] ck 4"]),
-      gives(
+      .gives(
         "vault.rename: {service-prefix: a., to: {service-prefix: c.d.}}", items,
         ["b/x [g] ck 4", "c.d.one/x ak 1", "c.d.one/y ck 2", "c.d.two/x ak 3"]),
-      gives(
+      .gives(
         "vault.rename: {account: x, access-group: g, to: {service: c, account: ''}}", items,
         ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "c [g] ck 4"]),
-      gives(
+      .gives(
         "vault.rename: {service: nobody, to: {service: c}}", items, items,
         "no vault item has service `nobody`: skipped"),
-      fails(
+      .fails(
         "vault.rename: {service: nobody, to: {service: c}, if-missing: fail}", items,
         "no vault item has service `nobody`"),
-      gives("vault.rename: {service: a, to: {service: c}}", nil, nil, "(there is no vault): skipped"),
-      fails(
+      .gives("vault.rename: {service: a, to: {service: c}}", nil, nil, "(there is no vault): skipped"),
+      .fails(
         "vault.rename: {service: a.two, to: {service: a.one}}", items,
         "the vault item a.one/x exists already, so that a.two/x cannot be renamed to it"),
-      gives(
+      .gives(
         "vault.rename: {service: a.two, to: {service: a.one}, if-exists: keep}", items, items,
         "the vault item a.one/x exists already: kept, and a.two/x too"),
-      gives(
+      .gives(
         "vault.rename: {service: a.two, to: {service: a.one}, if-exists: replace}", items,
         ["a.one/x ak 3", "a.one/y ck 2", "b/x [g] ck 4"]),
-      fails(
+      .fails(
         "vault.rename: {service: a.one, to: {account: z}}", items, "a.one/x and a.one/y both become a.one/z"),
       // Names move on: what an item leaves, another may take.
-      gives(
+      .gives(
         "vault.rename: {account-prefix: n, to: {account-prefix: nn}}", ["s/n ak 1", "s/nn ak 2"],
         ["s/nn ak 1", "s/nnn ak 2"]),
-      gives(
+      .gives(
         "vault.rename: {account-prefix: n, to: {account-prefix: nn}, if-exists: keep}",
         ["s/n ak 1", "s/nn ak 2", "t/nnn ak 3"], ["s/nn ak 1", "s/nnn ak 2", "t/nnnn ak 3"]),
       // vault.move-to
-      gives(
+      .gives(
         "vault.move-to: {service: a.one, to: h}", items,
         ["a.one/x [h] ak 1", "a.one/y [h] ck 2", "a.two/x ak 3", "b/x [g] ck 4"]),
-      gives(
+      .gives(
         "vault.move-to: {access-group: g, to: ''}", items,
         ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x ck 4"]),
-      fails(
+      .fails(
         "vault.move-to: {service: b, access-group: '', to: g}", items + ["b/x ak 5"],
         "the vault item b/x [g] exists already"),
-      gives(
+      .gives(
         "vault.move-to: {service: b, access-group: '', to: g, if-exists: replace}", items + ["b/x ak 5"],
         ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ak 5"]),
-      fails("vault.move-to: {service: z, to: g, if-missing: fail}", items, "no vault item has service `z`"),
       // vault.set-accessibility
-      gives(
+      .gives(
         "vault.set-accessibility: {service-prefix: a., accessible: afterFirstUnlockThisDeviceOnly}", items,
         ["a.one/x cku 1", "a.one/y cku 2", "a.two/x cku 3", "b/x [g] ck 4"]),
-      gives(
+      .gives(
         "vault.set-accessibility: {account: q, accessible: whenUnlocked}", items, items,
         "no vault item has account `q`: skipped"),
-      fails(
-        "vault.set-accessibility: {account: q, accessible: whenUnlocked, if-missing: fail}", items,
-        "no vault item has account `q`"),
       // vault.convert
-      gives(
+      .gives(
         "vault.convert: {service: a.two, fields: token, with: {version: 2, scopes: [a, b]}}", items,
         [
           "a.one/x ak 1", "a.one/y ck 2", #"a.two/x ak {"scopes":["a","b"],"token":"3","version":2}"#,
           "b/x [g] ck 4",
         ]),
-      gives(
+      .gives(
         "vault.convert: {service: s, fields: [user, password], separator: ':'}",
         ["s/x ak me:it's \"quoted\""], [#"s/x ak {"password":"it's \"quoted\"","user":"me"}"#]),
-      fails(
+      .fails(
         "vault.convert: {service: s, fields: [user, password], separator: ':'}", ["s/x ak a:b:c"],
         "the vault item s/x cannot be converted: its value has 3 parts, and 2 fields are named"),
-      gives(
+      .gives(
         "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: keep}", ["s/x ak a"],
         ["s/x ak a"], "the vault item s/x: its value has 1 part, and 2 fields are named: left unchanged"),
-      gives(
+      .gives(
         "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: delete}",
         ["s/x ak a", "s/y ak a:b"], [#"s/y ak {"a":"a","b":"b"}"#], "s/x: its value has 1 part"),
-      fails(
+      .fails(
         "vault.convert: {service: s, fields: token}", [#"s/x ak {"token":"1"}"#],
         "its value is a JSON document already"),
-      fails(
-        "vault.convert: {service: s, fields: token, if-missing: fail}", [], "no vault item has service `s`"),
       // vault.delete
-      gives("vault.delete: {service-prefix: a., destructive: gone}", items, ["b/x [g] ck 4"]),
-      gives("vault.delete: {service: b, destructive: gone}", ["b/x ak 1"], []),
-      gives(
+      .gives("vault.delete: {service-prefix: a., destructive: gone}", items, ["b/x [g] ck 4"]),
+      .gives("vault.delete: {service: b, destructive: gone}", ["b/x ak 1"], []),
+      .gives(
         "vault.delete: {service: z, destructive: gone}", items, items,
         "no vault item has service `z`: skipped"),
-      fails(
-        "vault.delete: {service: z, destructive: gone, if-missing: fail}", items,
-        "no vault item has service `z`"),
-    ])
-  func matrix(_ test: Case) throws {
+    ] as [StepCase<[String]?>])
+  func matrix(_ test: StepCase<[String]?>) throws {
     let result = try outcome(test.step, test.before)
     if let after = test.after ?? (test.says.contains("skipped") ? test.before : nil) {
       #expect(result.error == "no error" && result.items == after, "\(result)")

@@ -40,29 +40,20 @@ import Testing
       "vault.delete: {service: notes, account: mail, destructive: not needed}",
       "vault.move-from-defaults: {keys: {token: t, pin: p}, service: notes, as: text}",
       "vault.move-from-defaults: {key: pin, service: notes, account: auth, as: json, if-exists: replace}",
+      "vault.compute: {service: notes, value: 'upper(:value)'}",
+      "vault.compute: {service: notes, account: auth, value: 'NULL', if-null: delete}",
+      "vault.set-access-control: {service: notes, access-control: [userPresence, devicePasscode]}",
+      "vault.set-synchronizable: {service: notes, to: true}",
+      "vault.set-synchronizable: {service: shared, to: false}",
     ])
   func upAndDown(step: String) throws {
-    let (before, settings) = (try lab.items(), try lab.settings())
-    try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
-    try lab.migrate()
-    #expect(try lab.items() != before)
-    #expect(try lab.revert() == [])
+    var shared = VaultItem(service: "shared", account: "user", value: SecretBytes([1]))
+    shared.isSynchronizable = true
+    try lab.put([shared])
+    let before = try lab.items()
+    #expect(try lab.expectComesBack(step))
     #expect(try lab.items() == before)
-    #expect(try lab.settings() == settings)
-    #expect(try holders(lab) == [])
-  }
-
-  /// Files of Drydock's state with one of the values in the clear.
-  private func holders(_ lab: Lab) throws -> [String] {
-    let canaries = ["canary", Data("canary".utf8).base64EncodedString().dropLast(2)].map { Array($0.utf8) }
-    let listing = try TreeListing(lab.directory.path)
-    return listing.entries.keys.map { String(decoding: $0, as: UTF8.self) }.filter {
-      $0.contains(".drydock-")
-    }.filter { path in
-      guard let data = FileManager.default.contents(atPath: lab.directory(path)) else { return false }
-      let bytes = Array(data)
-      return canaries.contains { bytes.contains($0) }
-    }
+    #expect(try lab.holders(of: "canary", in: ".drydock-") == [])
   }
 
   @Test func newerValuesGoBackToo() throws {
@@ -88,7 +79,7 @@ import Testing
       ("vault.rename: {service-prefix: no, to: {service-prefix: jo}}", "jotes"),
     ])
   func newItemsGoBackToo(_ step: String, _ service: String) throws {
-    try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
+    try lab.migration("0001_test.yaml", step: step)
     // It had the new name before.
     try lab.put([VaultItem(service: service, account: "own", value: SecretBytes([1]))])
     try lab.migrate()
@@ -103,7 +94,7 @@ import Testing
   @Test func anItemWithoutASettingGoesBackToo() throws {
     try lab.migration(
       "0001_test.yaml",
-      "steps:\n  - vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}\n")
+      step: "vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}")
     try lab.migrate()
     try lab.put([Self.item("new", "newer")])
     #expect(try lab.revert(to: 0) == [])
@@ -117,8 +108,7 @@ import Testing
     lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
     try lab.set(["token": .string("canary-012345-x")])
     try lab.baseline(0)
-    try lab.migration(
-      "0001_test.yaml", "steps:\n  - vault.move-from-defaults: {key: token, service: notes}\n")
+    try lab.migration("0001_test.yaml", step: "vault.move-from-defaults: {key: token, service: notes}")
     try lab.migrate()
     let keys = lab.deviceKeys
     lab.deviceKeys = nil
