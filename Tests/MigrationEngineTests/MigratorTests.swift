@@ -118,22 +118,4 @@ import Testing
       """
     #expect(try outcome(text) { try $0.database(Lab.oldDatabase, Self.database) }.text == "no error")
   }
-
-  @Test func oneFailureUndoesAllMigrations() throws {
-    try Lab.with { lab in
-      try lab.set(["a": .integer(1)])
-      try lab.database(Lab.oldDatabase, Self.database)
-      try lab.baseline(0)
-      try lab.migration("0001_a.yaml", "steps:\n  - defaults.rename: {keys: {a: b}}\n")
-      try lab.migration(
-        "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
-      try lab.migration("0003_c.sql", sqlFile("INSERT INTO t VALUES (3);\nSELEC 1;"))
-      let error = failure { try lab.migrate() }
-      #expect(error.code == .sql && error.text == "0003_c.sql:4:1: near \"SELEC\": syntax error")
-      #expect(try lab.settings() == ["a": .integer(1)])
-      #expect(try lab.exists(Lab.oldDatabase) && !lab.exists(Lab.newDatabase))
-      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
-      #expect(try lab.history()?.version == 0)
-    }
-  }
 }

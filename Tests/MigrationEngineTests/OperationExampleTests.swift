@@ -25,7 +25,7 @@ import Testing
       lab.configuration.defaults["group"] = Lab.group
       try before.make(in: lab)
       _ = try lab.baseline(0)
-      try lab.migration("0001_test.yaml", "steps:\n  - \(name): \(example.step)\n")
+      try lab.migration("0001_test.yaml", step: "\(name): \(example.step)")
       let asked = Array(before.entries.keys) + after.entries.keys
       func now() throws -> [String: String] {
         try Transaction.inspect(lab.container, options: lab.options) { stage in
@@ -112,24 +112,6 @@ import Testing
       wanted.split(separator: "\n", omittingEmptySubsequences: false)
     ).first { $0 != $1 }
     #expect(wanted == text, "the first line that differs: \(differing.map { "\($0)\n\($1)" } ?? "the end")")
-  }
-
-  @Test("The table of the guide on rolling back has each operation")
-  func revertTable() throws {
-    let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appendingPathComponent("Sources/Drydock/Drydock.docc/RollingBack.md").path
-    let rows = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").filter {
-      $0.hasPrefix("| `")
-    }
-    for kind in Operations.all where !kind.name.hasPrefix("coredata.") {
-      let verb = kind.name.split(separator: ".").last ?? ""
-      let store = kind.name.split(separator: ".")[0]
-      #expect(
-        rows.contains {
-          $0.contains("`\(kind.name)`") || $0.contains("`\(store).") && $0.contains("`\(verb)`")
-        },
-        "\(kind.name)")
-    }
   }
 }
 

@@ -249,17 +249,3 @@ import Testing
     expectFailure("make the migration a directory") { try lab.catalog() }
   }
 }
-
-enum RawText {
-  static func read(_ path: String) throws -> String {
-    String(decoding: try Samples.bytes(path), as: UTF8.self)
-  }
-}
-
-extension Lab {
-  func baseline(_ catalog: MigrationCatalog, _ version: Int) throws {
-    _ = try Transaction.run(on: try container, .baseline, summary: "test") { stage in
-      try Baseline.set(version, catalog: catalog, on: stage, stamp: stamp)
-    }
-  }
-}
