@@ -196,9 +196,9 @@ import Testing
     for ifExists in ["fail", "replace"] {
       let step =
         "files.export-column: {database: notes, table: photo, column: image, replace-with: null, if-exists: \(ifExists), to: \"\(expression)\"}"
-      let error = failure { try lab.run(step) }
-      #expect(words.split(separator: "|").contains { error.text.contains($0) }, "\(error.text)")
-      #expect(error.text.hasPrefix("0001_test.yaml:2:"), "\(error.text)")
+      let error = lab.failing(step)
+      #expect(words.split(separator: "|").contains { error.contains($0) }, "\(error)")
+      #expect(error.hasPrefix("0001_test.yaml:2:"), "\(error)")
     }
     #expect(try lab.tree().differences(from: before) == [])
   }

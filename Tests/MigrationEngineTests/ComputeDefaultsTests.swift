@@ -127,9 +127,11 @@ import Testing
     ] as [StepCase<PropertyListDictionary>])
   func steps(_ test: StepCase<PropertyListDictionary>) throws {
     try lab.set(test.before)
-    var notes: [String] = []
-    let result = failure { notes = try lab.run("defaults.compute: \(test.step)") }
-    #expect(try lab.settings() ?? [:] == test.after ?? test.before, "\(result.text)")
+    var (after, notes) = (test.before, [String]())
+    let result = failure {
+      try lab.tried("defaults.compute: \(test.step)") { (after, notes) = (try $0.settings() ?? [:], $1) }
+    }
+    #expect(after == test.after ?? test.before, "\(result.text)")
     #expect((test.after == nil) == (result.text != "no error"), "\(result.text)")
     let said = test.after == nil ? result.text : notes.joined(separator: "\n")
     #expect(test.says.isEmpty ? said.isEmpty : said.contains(test.says), "\(said)")

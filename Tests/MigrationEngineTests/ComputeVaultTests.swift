@@ -1,4 +1,5 @@
 import AppStores
+import ContainerTransaction
 import Cryptography
 import Foundation
 import TestSupport
@@ -19,14 +20,12 @@ import Testing
         VaultItem(service: "notes", account: $0, value: SecretBytes(Array($1.utf8)))
       }
       try lab.put([shared, VaultItem(service: "bin", value: SecretBytes([0, 0xFF]))] + others)
-      try lab.baseline(0)
       return try body(lab)
     }
   }
 
-  private func items(_ lab: Lab) throws -> [String] {
-    try lab.look { try $0.vault()?.sorted ?? [] }.map {
-      item in
+  private func items(_ stage: StagedContainer) throws -> [String] {
+    try (stage.vault()?.sorted ?? []).map { item in
       let value = item.value.withBytes { String(validating: $0, as: UTF8.self) ?? "\(Array($0))" }
       return "\(item) \(item.accessControl.map { "(\($0)) " } ?? "")\(value)"
     }
@@ -35,9 +34,14 @@ import Testing
   /// The value of the item after a step, or the error.
   private func outcome(_ step: String, _ item: String = "notes/user") throws -> String {
     try with { lab in
-      let error = failure { try lab.run(step) }
-      if error.text != "no error" { return error.text }
-      return try items(lab).first { $0.hasPrefix(item + " ") }?.replacing(item + " ", with: "") ?? "absent"
+      var found = "absent"
+      let error = failure {
+        try lab.tried(step) { stage, _ in
+          found =
+            try items(stage).first { $0.hasPrefix(item + " ") }?.replacing(item + " ", with: "") ?? found
+        }
+      }
+      return error.text == "no error" ? found : error.text
     }
   }
 

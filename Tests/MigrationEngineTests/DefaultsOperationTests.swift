@@ -14,9 +14,9 @@ import Testing
   ) throws -> (after: PropertyListDictionary?, notes: [String], error: String) {
     try Lab.with { lab in
       if let before { try lab.set(before) }
-      var notes: [String] = []
-      let error = failure { notes = try lab.run("  - " + step + "\n") }
-      return (try lab.settings(), notes, error.text)
+      var (after, notes) = (before, [String]())
+      let error = failure { try lab.tried(step) { (after, notes) = (try $0.settings(), $1) } }
+      return (after, notes, error.text)
     }
   }
 

@@ -16,18 +16,22 @@ import Testing
   ]
 
   private func run(
-    _ up: String, _ more: String = "", database: String = "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);"
+    _ up: String, database: String = "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);"
   ) throws -> (settings: PropertyListDictionary?, rows: [String], error: String) {
     try Lab.with { lab in
       try lab.set(Self.settings)
       try lab.database(Lab.oldDatabase, database)
-      let error = failure {
-        try lab.run(
-          "  - sql:\n      database: notes\n      defaults: true\n\(more)      up: |\n        \(up)\n      down: SELECT 1\n"
-        )
+      func state(_ stage: StagedContainer) throws -> (PropertyListDictionary?, [String]) {
+        let rows = try stage.readDatabase(at: Lab.oldDatabase) {
+          try Row.fetchAll($0, sql: "SELECT a FROM t")
+        }
+        return (try stage.settings(), rows.map { "\($0[0] as DatabaseValue)" })
       }
-      let rows = try lab.query(Lab.oldDatabase, "SELECT a FROM t").map { "\($0[0] as DatabaseValue)" }
-      return (try lab.settings(), rows, error.text)
+      var after = try lab.look(state)
+      let step =
+        "  - sql:\n      database: notes\n      defaults: true\n      up: |\n        \(up)\n      down: SELECT 1\n"
+      let error = failure { try lab.tried(step) { stage, _ in after = try state(stage) } }
+      return (after.0, after.1, error.text)
     }
   }
 

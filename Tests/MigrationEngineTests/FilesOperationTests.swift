@@ -83,13 +83,15 @@ import Testing
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
     for file in before { try lab.write(try ContainerPath(file), file) }
-    let error = failure { try lab.run(step) }
-    let found = try lab.look { stage in
-      try stage.descendants(of: .root).filter { path in
-        try stage.status(of: path)?.type == .file && !path.isInside("Library")
+    var found = before
+    let error = failure {
+      try lab.tried(step) { stage, _ in
+        found = try stage.descendants(of: .root).filter { path in
+          try stage.status(of: path)?.type == .file && !path.isInside("Library")
+        }.map(\.description)
       }
     }
-    #expect(found.map(\.description) == (after ?? before).sorted())
+    #expect(found.sorted() == (after ?? before).sorted())
     if after == nil {
       #expect(error.text.contains(message), "\(error.text)")
     } else {

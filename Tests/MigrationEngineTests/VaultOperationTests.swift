@@ -33,12 +33,14 @@ import Testing
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
       if !settings.isEmpty { try lab.set(settings) }
       if let items { try lab.put(items.map(item)) }
-      var notes: [String] = []
-      let error = failure { notes = try lab.run("  - " + step + "\n") }
-      let after = try lab.look { try $0.vault() }
+      let state = { (stage: StagedContainer) in
+        (try stage.vault()?.sorted.map(Self.line), try stage.settings() ?? [:])
+      }
+      var (after, notes) = (try lab.look(state), [String]())
+      let error = failure { try lab.tried(step) { (after, notes) = (try state($0), $1) } }
       // Texts without the test's directory: its name may contain a secret's text.
       let text = { [directory = lab.directory("")] (text: String) in text.replacing(directory, with: "") }
-      return (after?.sorted.map(Self.line), try lab.settings() ?? [:], notes.map(text), text(error.text))
+      return (after.0, after.1, notes.map(text), text(error.text))
     }
   }
 
