@@ -46,25 +46,6 @@ struct ExportTests {
     #expect(try plain("A.tar.zst") == plain("B.tar.zst") && plain("B.tar.zst").count > 15)
   }
 
-  @Test("Into a repository, from one, and what is there is never replaced")
-  func places() throws {
-    try sandbox.succeed("snapshot Notes -r Backups")
-    try sandbox.run(Tools.system("mkdir"), "Elsewhere")
-    try sandbox.succeed("export latest -r Backups --into Elsewhere")
-    #expect(try sandbox.names("Elsewhere").count == 1)
-    let name = try #require(try sandbox.names("Elsewhere").first)
-    #expect(name.hasPrefix("com.example.notes_2"))
-    try sandbox.succeed("export", "Elsewhere/" + name, "-r", "Backups")
-    #expect(try sandbox.names("Backups").count == 2)
-    #expect(try sandbox.succeed("verify -r Backups --data").split(separator: "\n").count == 2)
-    try sandbox.write("there", "mine")
-    try sandbox.expectRefusal(["export", "Elsewhere/" + name, "-o", "there"], exit: 1, ["already exists"])
-    #expect(try sandbox.text("there") == "mine")
-    try sandbox.expectRefusal(["export", "Elsewhere/" + name], exit: 64, ["no place for the archive"])
-    try sandbox.expectRefusal(
-      ["export", "Elsewhere/" + name, "-o", "x", "--into", "Elsewhere"], exit: 64, ["either -o FILE"])
-  }
-
   @Test("A flipped bit anywhere leaves no file")
   func damaged() throws {
     try sandbox.succeed("snapshot Notes -o A.tar.zst")

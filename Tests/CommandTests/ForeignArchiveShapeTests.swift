@@ -122,14 +122,4 @@ struct ForeignArchiveShapeTests {
       assert sorted(os.listdir('Back/Documents')) == ['a', 'b']
       """)
   }
-
-  @Test("An archive is not a foreign archive, and is told from one")
-  func archive() throws {
-    try sandbox.create()
-    try sandbox.succeed("snapshot Notes -o A.tar.zst")
-    try sandbox.expectRefusal(
-      "inspect A.tar.zst", exit: 1,
-      ["A.tar.zst: an archive of drydock", "drydock show", "drydock restore"],
-      container: nil)
-  }
 }

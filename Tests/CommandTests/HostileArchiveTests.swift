@@ -38,16 +38,6 @@ struct HostileArchiveTests {
     try sandbox.tree(".").without("tmp").expectSame(as: before)
   }
 
-  @Test("What would command the terminal is shown as text")
-  func escapes() throws {
-    try sandbox.create(version: 4)
-    let link = sandbox("Notes/Documents/link")
-    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
-    let shown = try sandbox.succeed("show", try sandbox.snapshot())
-    #expect(!shown.contains("\u{1B}"))
-    #expect(shown.contains("Documents/link → \\x1b[2Jgone"))
-  }
-
   @Test("show and restore refuse what they would have to read")
   func restore() throws {
     let archives = try prepare(sandbox)
@@ -56,11 +46,13 @@ struct HostileArchiveTests {
       "bomb", "entry-path-up-file", "extent-shared", "sql-view", "tree-cycle", "location-hash",
       "table-frame-4-gib", "age", "header-bomb", "frame-window-of-2-gib",
     ]
-    for archive in archives where examples.contains(archive.description) {
-      let file = "Hostile/" + archive.description + ".tar.zst"
-      try sandbox.expectRefusal(["restore", file, "Notes", "--from-other"], exit: 4, [file])
-      try sandbox.expectRefusal(["restore", file, "New"], exit: 4, [file])
-      if archive.noticed == .open { try sandbox.expectRefusal(["show", file], exit: 4, [file]) }
+    try sandbox.expectUnchanged {
+      for archive in archives where examples.contains(archive.description) {
+        let file = "Hostile/" + archive.description + ".tar.zst"
+        try sandbox.expectError(["restore", file, "Notes", "--from-other"], exit: 4, [file])
+        try sandbox.expectError(["restore", file, "New"], exit: 4, [file])
+        if archive.noticed == .open { try sandbox.expectError(["show", file], exit: 4, [file]) }
+      }
     }
     #expect(try sandbox.text("outside/file") == "untouched\n")
     try sandbox.expectRefusal("show Hostile/bomb.tar.zst --max-size many", exit: 64, ["is not a size"])
