@@ -3,28 +3,14 @@ import TestSupport
 import Testing
 
 /// What commands say about containers that they refuse is in the session `bad-containers.txt`.
-@Suite("Containers that are deep, in use, or links")
+@Suite("Containers that are in use, or links")
 struct BadContainerTests {
   private let sandbox: Sandbox
 
   init() throws { sandbox = try Sandbox() }
 
-  @Test("Deeper than an archive can name: the rest is stored, and the path is named")
-  func tooDeep() throws {
-    try sandbox.create(version: 4)
-    let deep = Array(repeating: "d", count: 600).joined(separator: "/")
-    try sandbox.run(Tools.system("mkdir"), "-p", sandbox("Notes/Documents/" + deep))
-    try sandbox.write("Notes/Documents/\(deep)/leaf", "the deepest\n")
-    let taken = try sandbox.drydock("snapshot Notes -o A.tar.zst")
-    let lost = "not stored, deeper than 510 directories, or a path beyond 65,500 bytes: Documents/d/d"
-    #expect(taken.exitCode == 3 && taken.errors.contains(lost), "\(taken)")
-    try sandbox.write("Notes/Documents/new.txt", "newer than the archive\n")
-    try sandbox.succeed("restore A.tar.zst Notes")
-    #expect(try sandbox.text("Notes/Documents/\(deep)/leaf") == "the deepest\n")
-    #expect(!RawFiles.exists(Array(sandbox("Notes/Documents/new.txt").utf8)))
-  }
-
-  @Test("A container in use is refused with who uses it: its database, any file, or a directory")
+  /// `InUseTests` has other uses: any file, a directory, a mapping.
+  @Test("A container in use is refused with who uses it")
   func inUse() throws {
     try sandbox.create(version: 3)
     let archive = try sandbox.snapshot()
@@ -34,24 +20,14 @@ struct BadContainerTests {
       ["migrate", "Notes"], ["rollback", "Notes"], ["restore", archive, "Notes"],
       ["baseline", "Notes", "--to", "2"],
     ]
-    func expectInUse(by user: RunningCommand, _ words: [String]) throws {
-      try user.waitForLine("ready")
-      try sandbox.expectUnchanged {
-        for command in commands {
-          try sandbox.expectError(command, exit: 5, ["in use", "process \(user.process)"] + words)
-        }
+    let app = try sandbox.hold()
+    try sandbox.expectUnchanged {
+      for command in commands {
+        try sandbox.expectError(
+          command, exit: 5, ["in use", "process \(app.process)", "NotesApp", Sandbox.newDatabase])
       }
-      try user.finish()
     }
-    try expectInUse(
-      by: Command.spawn(sandbox.app, ["hold", sandbox("Notes")]), ["NotesApp", Sandbox.newDatabase])
-    let file = sandbox("Notes/Documents/later.txt")
-    try expectInUse(
-      by: Command.spawn("/bin/sh", ["-c", "exec 3<\"$0\"; echo ready; read x", file]),
-      ["Documents/later.txt"])
-    try expectInUse(
-      by: Command.spawn("/bin/sh", ["-c", "echo ready; read x"], directory: sandbox("Notes/Documents")),
-      ["working directory"])
+    try app.finish()
     for command in commands {
       try sandbox.succeed(command)
     }

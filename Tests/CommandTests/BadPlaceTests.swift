@@ -2,95 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Full, read-only and mounted places", .serialized)
+/// Full ones are in `FullDiskTests`; mount points, and file systems inside, in `ImpossibleTests` of transactions.
+@Suite("Read-only and odd places", .serialized)
 struct BadPlaceTests {
   private let sandbox: Sandbox
 
   init() throws { sandbox = try Sandbox() }
-
-  // MARK: No space left
-
-  /// A tmpfs of 8 MB in the sandbox, at `Disk`.
-  private func fullDisk(_ sandbox: Sandbox, _ setup: String) throws -> Namespace {
-    try Namespace(sandbox, "mkdir \"$0/Disk\"; mount -t tmpfs -o size=8m none \"$0/Disk\"\n" + setup)
-  }
-
-  /// Leaves so many kilobytes free.
-  private func fill(_ disk: Namespace, leaving free: Int) throws {
-    try empty(disk)
-    var status = statvfs()
-    try #require(statvfs(disk("Disk"), &status) == 0)
-    let size = Int(status.f_bavail) * Int(status.f_frsize) - free * 1024
-    try #require(size >= 0, "so much is missing")
-    try RawFiles.write([UInt8](repeating: 0, count: size), to: Array(disk("Disk/filler").utf8))
-  }
-
-  private func empty(_ disk: Namespace) throws {
-    let filler = Array(disk("Disk/filler").utf8)
-    guard RawFiles.exists(filler) else { return }
-    // A program that another test starts has the descriptors of this process until it runs: the space is free at once without it.
-    try RawFiles.write([], to: filler)
-    try RawFiles.remove(filler)
-  }
-
-  @Test("No space for a migration, a restore and a rollback: nothing changes; with space each does its work")
-  func fullContainer() throws {
-    try sandbox.create("Notes", version: 0, photos: 8, "--bulk-mb", "1")
-    let archive = try sandbox.snapshot()
-    try sandbox.remove("Notes/Documents/Photos")
-    try sandbox.write("Notes/Documents/new.txt", "new\n")
-    let disk = try fullDisk(sandbox, "cp -a \"$0/Notes\" \"$0/Disk/Notes\"")
-    func expectFull(leaving sizes: [Int], _ arguments: [String]) throws {
-      let before = try disk.tree("Disk/Notes")
-      let aspects = TreeListing.untouched.subtracting([.changed])
-      for free in sizes {
-        try fill(disk, leaving: free)
-        let result = try disk.run(sandbox.program, arguments).expectError(exit: 1, ["free some space"])
-        let after = try disk.tree("Disk/Notes").differences(from: before, comparing: aspects)
-        #expect(after == [], "\(arguments) \(free) \(result)")
-        // A container that is not there yet does not appear in part.
-        let names = try RawFiles.names(in: Array(disk("Disk").utf8)).map { readable($0) }
-        #expect(names.filter { !$0.hasPrefix(".drydock-") } == ["Notes", "filler"], "\(arguments) \(free)")
-      }
-    }
-    func expectDone(_ arguments: [String]) throws {
-      let before = try disk.tree("Disk/Notes")
-      try disk.drydock("inspect Disk/Notes").expect()
-      try empty(disk)
-      try disk.run(sandbox.program, arguments).expect()
-      #expect(try !disk.tree("Disk/Notes").differences(from: before).isEmpty, "\(arguments)")
-    }
-    let (migrate, rollback) = (["migrate", "Disk/Notes"], ["rollback", "Disk/Notes"])
-    let restore = ["restore", archive, "Disk/Notes"]
-    try expectFull(leaving: [0, 16, 60], migrate)
-    try expectFull(leaving: [0, 16, 100], ["restore", archive, "Disk/New"])
-    try expectFull(leaving: [100, 16, 0], restore)
-    try expectDone(restore)
-    try fill(disk, leaving: 0)
-    try expectDone(migrate)
-    try disk.run(sandbox.app, ["touch-settings", "Disk/Notes", "lastSearch", "dock"]).expect()
-    try expectFull(leaving: [0], rollback)
-    try expectDone(rollback)
-  }
-
-  @Test("No space for an archive, at once and in the middle: none appears, nothing stays")
-  func fullRepository() throws {
-    try sandbox.create("Notes", version: 4, photos: 8)
-    let before = try sandbox.tree()
-    let disk = try fullDisk(sandbox, "mkdir \"$0/Disk/Backups\"")
-    for free in [0, 8, 64, 300, 400] {
-      try fill(disk, leaving: free)
-      for place in [["-r", "Disk/Backups"], ["-o", "Disk/a.tar.zst"]] {
-        try disk.run(sandbox.program, ["snapshot", "Notes"] + place).expectError(
-          exit: 1, ["No space left on device"])
-        let names = try TreeListing(disk("Disk")).paths
-        #expect(names == ["Backups", "filler"], "neither an archive nor a part of one is left: \(free)")
-      }
-    }
-    try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-    try empty(disk)
-    try disk.drydock("snapshot Notes -r Disk/Backups").expect()
-  }
 
   // MARK: Read-only
 
@@ -372,45 +289,6 @@ struct BadPlaceTests {
       sandbox, archive, "counts for another project", place: "Disk/Place/Other", restores: false,
       tree: { try space.tree("Disk/Place/Other") }
     ) { try space.run(sandbox.program, $0) }
-  }
-
-  @Test(
-    "ext4 that ignores case: two names that are one there are refused, and nothing is left",
-    // Not every kernel has it.
-    .enabled(if: RawFiles.exists(Array("/sys/fs/ext4/features/casefold".utf8))))
-  func casefold() throws {
-    try sandbox.create("Place/Notes")
-    for name in ["a", "A"] { try sandbox.write("Place/Notes/Documents/" + name, name) }
-    let archive = try sandbox.snapshot("Place/Notes")
-    let space = try disk(
-      sandbox, "/sbin/mkfs.ext4 -q -O casefold -E encoding=utf8", megabytes: 64,
-      "mkdir Folded; chattr +F Folded")
-    try space.run(sandbox.program, ["restore", archive, "Disk/Place/Folded/New"]).expectError(
-      exit: 1, ["Folded/New", "both Documents/A and Documents/a"])
-    let names = try RawFiles.names(in: Array(space("Disk/Place/Folded").utf8)).map { readable($0) }
-    #expect(names.filter { !$0.hasPrefix(".drydock-") } == [])
-  }
-
-  // MARK: Mount points
-
-  @Test("A container that is a mount point, or has one inside, is changed in place")
-  func mountPoint() throws {
-    let archive = try placed(sandbox)
-    let space = try Namespace(
-      sandbox,
-      """
-      cd "$0"; mkdir Bound Memory; cp -a Place/Notes Inside; mkdir Inside/Documents/Mounted
-      mount --bind Place/Notes Bound
-      mount -t tmpfs none Memory; cp -a Place/Notes/. Memory/
-      mount -t tmpfs none Inside/Documents/Mounted; echo mail > Inside/Documents/Mounted/mail
-      """)
-    for (place, real) in [("Bound", "Place/Notes"), ("Memory", "Memory"), ("Inside", "Inside")] {
-      let readers = (place == "Bound" ? Self.readers : []) + [["snapshot", "-r", "Backups"]]
-      try expectInPlace(
-        sandbox, archive, "mounted", place: place, readers: readers, tree: { try space.tree(real) }
-      ) { try space.run(sandbox.program, $0) }
-    }
-    #expect(try RawFiles.read(Array(space("Inside/Documents/Mounted/mail").utf8)).count == 5)
   }
 
   /// What only reads a container.

@@ -90,48 +90,8 @@ struct HiddenAppTests {
     }
   }
 
-  @Test("It gets an error, and a rollback brings back what was there", arguments: ["exchange", "in-place"])
-  func whole(_ strategy: String) throws {
-    let app = try WritingApp()
-    for isLogged in [false, true] {
-      try Sandbox.with(commit: strategy) { sandbox in
-        try prepare(sandbox, isLogged: isLogged)
-        let before = try sandbox.read(Self.path)
-        let name = "\(strategy)-\(isLogged)"
-        try app.open(name, .early, sandbox(Self.path))
-        let result = try hidden(sandbox, ["migrate", "Notes"], killedAt: nil)
-        try #require(result.succeeded, "\(result)")
-        let report = try app.wait(name)
-        #expect(report.rows.isEmpty && report.errors == ["file is not a database"], "\(report.lines)")
-        #expect(try state(sandbox).check == "ok")
-        try sandbox.succeed("rollback Notes")
-        #expect(try sandbox.read(Self.path) == before)
-      }
-    }
-  }
-
   /// Every rename takes a tenth of a second, so that the app opens the database in the middle of the commit.
   private static let slowly = Tools.tracing("renameat2,fsync", "delay_enter=100000")
-
-  @Test("Under slow system calls an app that is seen loses nothing", arguments: ["exchange", "in-place"])
-  func slow(_ strategy: String) throws {
-    let app = try WritingApp()
-    for number in 0..<6 {
-      try Sandbox.with(commit: strategy) { sandbox in
-        try prepare(sandbox, isLogged: number % 2 == 0)
-        let name = "\(strategy)-slow-\(number)"
-        try app.start(name, .late, sandbox(Self.path))
-        let result = try sandbox.execute(
-          Tools.system("strace"), Self.slowly + [sandbox.program, "migrate", "Notes"])
-        let report = try app.wait(name)
-        #expect([0, 5].contains(result.exitCode), "\(name): \(result)")
-        let now = try state(sandbox)
-        #expect(
-          now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
-        #expect(report.rows.count == 6 || report.errors.count == 1, "\(name): \(report.lines)")
-      }
-    }
-  }
 
   /// The app starts while a recovery moves what a killed command had not.
   @Test("Under slow system calls an app that starts during a recovery loses nothing")

@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import Testing
 
 /// A mount namespace of its own for one test: what is mounted in it is seen by nobody else, and is gone with the
 /// process that holds it, even when the test crashes.
@@ -19,6 +20,33 @@ final class Namespace {
   }
 
   deinit { holder.kill() }
+
+  /// One with a tmpfs at `Disk` in the sandbox.
+  ///
+  /// - Parameter setup: shell commands in the sandbox's directory, such as copies of what is to be on the disk.
+  static func disk(_ sandbox: Sandbox, megabytes: Int, _ setup: String = "") throws -> Namespace {
+    try Namespace(
+      sandbox, "cd \"$0\"; mkdir Disk; mount -t tmpfs -o size=\(megabytes)m none Disk\n" + setup)
+  }
+
+  /// Leaves so many kilobytes of `Disk` free.
+  func fill(leaving free: Int) throws {
+    try empty()
+    var status = statvfs()
+    try #require(statvfs(self("Disk"), &status) == 0)
+    let size = Int(status.f_bavail) * Int(status.f_frsize) - free * 1024
+    try #require(size >= 0, "so much is missing")
+    try RawFiles.write([UInt8](repeating: 0, count: size), to: Array(self("Disk/filler").utf8))
+  }
+
+  /// Removes what fills `Disk`.
+  func empty() throws {
+    let filler = Array(self("Disk/filler").utf8)
+    guard RawFiles.exists(filler) else { return }
+    // A program that another test starts has the descriptors of this process until it runs: the space is free at once without it.
+    try RawFiles.write([], to: filler)
+    try RawFiles.remove(filler)
+  }
 
   /// A path of the sandbox as it is in the namespace, for this process to look at.
   func callAsFunction(_ path: String) -> String { "/proc/\(holder.process)/root" + sandbox(path) }

@@ -9,14 +9,9 @@ struct StoryTests {
   init() throws { sandbox = try Sandbox() }
 
   @Test(
-    "Migrate; the app writes another setting and a new file; rollback: both survive, the rest is as before",
-    arguments: [[], ["--leave-wal"], ["--rollback-journal"]] as [[String]])
-  func rollbackKeepsWhatIsNewer(_ options: [String]) throws {
-    if let option = options.first {
-      try sandbox.create("Notes", version: 0, option)
-    } else {
-      try sandbox.create()
-    }
+    "Migrate; the app writes another setting and a new file; rollback: both survive, the rest is as before")
+  func rollbackKeepsWhatIsNewer() throws {
+    try sandbox.create("Notes", version: 0, "--leave-wal")
     let before = try sandbox.tree()
     let settings = try sandbox.settings()
     try sandbox.succeed("migrate Notes")
@@ -38,15 +33,10 @@ struct StoryTests {
     #expect(check.contains("integrity ok") && check.contains("5 tasks"))
   }
 
-  @Test(
-    "Without newer writes a rollback gives back every byte and time, and a redo takes it forward again",
-    arguments: [[], ["--leave-wal"], ["--rollback-journal"]] as [[String]])
-  func rollbackAndRedo(_ options: [String]) throws {
-    if let option = options.first {
-      try sandbox.create("Notes", version: 0, option)
-    } else {
-      try sandbox.create()
-    }
+  /// `RollbackTests` has each kind of log.
+  @Test("Without newer writes a rollback gives back every byte and time, and a redo takes it forward again")
+  func rollbackAndRedo() throws {
+    try sandbox.create("Notes", version: 0, "--leave-wal")
     let before = try sandbox.tree()
     try sandbox.succeed("migrate Notes")
     let migrated = try sandbox.tree()
@@ -112,31 +102,6 @@ struct StoryTests {
       try sandbox.document("show", $0)["snapshot"].text
     }
     #expect(snapshots[0] != nil && snapshots[0] == snapshots[1])
-  }
-
-  @Test("A damaged container comes back, and what is excluded is spared")
-  func damageAndRestore() throws {
-    try sandbox.create(version: 4, photos: 2)
-    let archive = try sandbox.snapshot()
-    let good = try sandbox.tree()
-    try sandbox.remove("Notes/Documents/Photos")
-    try sandbox.write("Notes/" + Sandbox.settings, "not a property list")
-    try sandbox.write(
-      "Notes/" + Sandbox.newDatabase, bytes: try sandbox.read("Notes/" + Sandbox.newDatabase).dropLast(5000)
-    )
-    try sandbox.write("Notes/Documents/stranger.txt", "a stranger\n")
-    try sandbox.write("Notes/Library/Caches/fresh.bin", "fresh\n")
-    let damaged = try sandbox.tree()
-    let dry = try sandbox.succeed("restore", archive, "Notes", "--dry-run")
-    #expect(dry.contains("- Documents/stranger.txt"))
-    try sandbox.tree().expectSame(as: damaged, comparing: TreeListing.untouched)
-
-    try sandbox.succeed("restore", archive, "Notes")
-    let restored = try sandbox.tree()
-    #expect(restored.without("Library/Caches").differences(from: good.without("Library/Caches")) == [])
-    #expect(try sandbox.read("Notes/Library/Caches/fresh.bin") == Array("fresh\n".utf8))
-    try sandbox.succeed("rollback Notes")
-    try sandbox.tree().expectSame(as: damaged)
   }
 
   @Test(
