@@ -25,22 +25,6 @@ struct AdoptionTests {
       "<plist version=\"1.0\"><dict><key>theme</key><string>sepia</string>\(key)</dict></plist>\n")
   }
 
-  @Test(
-    "The app's own number does not stand for migrations that nobody released: exit 4, and the two ways on")
-  func firstContact() throws {
-    try prepare(sandbox, number: 2)
-    for arguments in ["migrate Notes", "migrate Notes --dry-run"] {
-      try sandbox.expectRefusal(arguments, exit: 4, ["`schemaVersion` is 2", "never released (up to 2)"])
-    }
-    let status = try sandbox.drydock("status Notes").expect(exit: 4)
-    for way in ["at: {0: 2}", "set the version to 2"] {
-      #expect(status.errors.contains(way), "\(status)")
-    }
-    try sandbox.write("drydock.yaml", Self.configuration.replacing("Version}", with: "Version, at: {0: 2}}"))
-    let output = try sandbox.succeed("migrate Notes")
-    #expect(output.hasPrefix("version 0 (the app's 2) → 2\n"), "\(output)")
-  }
-
   @Test("`init` writes the number that it found as the one before the first migration")
   func initWritesAt() throws {
     try prepare(sandbox)
@@ -88,14 +72,6 @@ struct AdoptionTests {
     try sandbox.drydock("migrate --all All").expect()
   }
 
-  @Test("A container without the number is of the version that `absent` says")
-  func absent() throws {
-    try prepare(sandbox, number: nil)
-    try sandbox.expectRefusal("migrate Notes", exit: 4, ["absent: 0"])
-    try sandbox.write("drydock.yaml", Self.configuration.replacing("Version}", with: "Version, absent: 0}"))
-    #expect(try sandbox.succeed("migrate Notes").hasPrefix("version 0 → 2\n"))
-  }
-
   @Test(
     "drydock's own working directory is no use of the container, and what is named from it is found afterwards"
   )
@@ -114,33 +90,5 @@ struct AdoptionTests {
     try sandbox.expectRefusal(
       "migrate Notes", exit: 5, ["process \(shell.process)", "leave that directory and run it again"])
     try shell.finish()
-  }
-
-  @Test("A late number runs with --allow-out-of-order, also each by itself")
-  func lateNumbers() throws {
-    try sandbox.write(
-      "drydock.yaml",
-      """
-      layout: ios
-      databases: {notes: Documents/notes.sqlite}
-      migrations: {path: Own, format: golang-migrate, database: notes}
-
-      """)
-    try sandbox.shell("mkdir -p Notes/Documents Notes/Library")
-    for number in [1, 20] { try sandbox.write("Own/\(number)_m.up.sql", "CREATE TABLE t\(number) (x);\n") }
-    try sandbox.succeed("migrate Notes")
-    for number in [5, 6, 21] {
-      try sandbox.write("Own/\(number)_m.up.sql", "CREATE TABLE t\(number) (x);\n")
-    }
-    for arguments in ["migrate Notes", "migrate Notes --dry-run", "migrate Notes --each"] {
-      try sandbox.expectRefusal(arguments, exit: 4, ["0005_m", "--allow-out-of-order"])
-    }
-    try sandbox.drydock("status Notes").expect(exit: 4)
-    try sandbox.succeed("migrate Notes --each --allow-out-of-order")
-    let tables = try sandbox.sqlite(
-      "Notes/Documents/notes.sqlite",
-      "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE name LIKE 't%' ORDER BY rowid)")
-    #expect(tables == "t1,t20,t5,t6,t21\n")
-    try sandbox.drydock("status Notes").expect()
   }
 }

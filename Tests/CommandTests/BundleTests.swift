@@ -117,10 +117,4 @@ struct BundleTests {
     let failed = try sandbox.drydock("restore damaged.tar.zst Failed.xcappdata").expect(exit: 4)
     #expect(!sandbox.exists("Failed.xcappdata"), "\(failed)")
   }
-
-  @Test("A bundle's data root is the same container")
-  func innerRoot() throws {
-    let root = try make(.bundle, in: sandbox)
-    #expect(try sandbox.document("inspect", root)["container"]["layout"].text == "ios")
-  }
 }

@@ -63,22 +63,6 @@ import Testing
     #expect(try sandbox.names("Store/Documents") == [".Notes_SUPPORT", "Notes.sqlite"])
   }
 
-  @Test("A model that is none is an error of its own")
-  func models() throws {
-    try sandbox.drydock("inspect Store --model Nowhere.momd").expect(exit: 1, errors: "Nowhere.momd")
-    try sandbox.drydock("inspect Store --model drydock.yaml").expect(exit: 1, errors: "drydock.yaml")
-  }
-
-  @Test("A missing external file is a warning")
-  func missingFile() throws {
-    try sandbox.remove("Store/Documents/.Notes_SUPPORT/_EXTERNAL_DATA/\(Self.reference)")
-    let result = try sandbox.drydock("inspect Store")
-    #expect(
-      result.errors.contains(
-        "Documents/Notes.sqlite: values in missing files of external binary data: 1 of 1, such as \(Self.reference)"
-      ), "\(result)")
-  }
-
   @Test("Copy, move, delete and rollback take the external data with the store")
   func operations() throws {
     let data = try external(Self.first, sandbox)

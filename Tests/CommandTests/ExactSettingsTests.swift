@@ -62,14 +62,6 @@ import Testing
     #expect(back[Self.composed] == "one" && back[Self.decomposed] == "two" && back["bar"] == nil)
   }
 
-  @Test("Settings that cannot be read say why, in JSON too")
-  func damaged() throws {
-    try sandbox.write("Notes/" + Sandbox.settings, "<plist><dict>\n<key>a</key></dict></plist>\n")
-    let problem = "the XML property list is corrupt: line 2: a key without a value"
-    #expect(try sandbox.drydock("inspect Notes").output.contains("cannot be read: " + problem))
-    #expect(try sandbox.drydock("inspect Notes --json").output.contains("\"problem\" : \"\(problem)\""))
-  }
-
   @Test("A database of an odd size is captured as a database")
   func oddSize() throws {
     let path = "Notes/Documents/odd.db"

@@ -174,16 +174,6 @@ struct FirstHourTests {
     try sandbox.succeed("inspect renamed/AppData")
   }
 
-  @Test("Words that are no command, also behind help; a path that is a word of the message")
-  func words() throws {
-    try sandbox.drydock("help migrate2").expect(exit: 64, errors: "did you mean `migrate`")
-    try sandbox.drydock("help vault list").expect(output: "USAGE: drydock vault list")
-    let missing = try sandbox.drydock("validate -m migrations")
-    #expect(missing.errors.contains("drydock: error: migrations: no migrations yet"), "\(missing)")
-    try sandbox.succeed("new true")
-    try sandbox.drydock("validate").expect(output: "0001_true  True")
-  }
-
   @Test("A report replaces an earlier one, and nothing else: no database, archive or fixture")
   func reportFiles() throws {
     try sandbox.shell("sqlite3 Own/Documents/own.sqlite 'CREATE TABLE t (x)'")
@@ -202,13 +192,6 @@ struct FirstHourTests {
     for _ in 1...2 { try sandbox.succeed("audit Own --html x.html --sarif y.sarif") }
     // A name of one character.
     try sandbox.succeed("inspect Own --html x")
-  }
-
-  @Test("Help at a terminal that is too narrow for it")
-  func narrowHelp() throws {
-    for width in [1, 20, 39] {
-      try sandbox.drydock("help audit", environment: ["COLUMNS": "\(width)"]).expect(output: "drydock audit")
-    }
   }
 
   @Test("An audit of tables with hostile names examines them, and a damaged database is not passed over")

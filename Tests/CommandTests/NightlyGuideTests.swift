@@ -100,15 +100,6 @@ struct NightlyGuideTests {
     #expect(result.succeeded && own.isEmpty, "\(result)")
   }
 
-  @Test("Quiet commands print what is incomplete")
-  func quiet() throws {
-    try sandbox.create()
-    try JSONTests.breakDatabase(in: sandbox)
-    let result = try sandbox.drydock("snapshot Notes -r Backups -q").expect(exit: 3, errors: "raw bytes")
-    #expect(result.output.isEmpty, "\(result)")
-    #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
-  }
-
   @Test("Everything of an instance is removed after a question")
   func asked() throws {
     try sandbox.shell("mkdir Notes Backups; echo text > Notes/file")

@@ -57,18 +57,6 @@ struct RoomCommandTests {
         == "1\ntwo bottles\n")
   }
 
-  @Test("A migration with a wrong result fails by name, in validate and in migrate, and changes nothing")
-  func wrongResult() throws {
-    try sandbox.shell("rm migrations/1_2.auto.yaml")
-    try sandbox.write(
-      "migrations/1_2.sql", "CREATE TABLE tag (id INTEGER NOT NULL, label TEXT, PRIMARY KEY(id));\n")
-    let difference = "table note: column pinned: missing"
-    try sandbox.drydock("validate").expect(exit: 4, errors: difference)
-    try sandbox.drydock("migrate Notes").expect(
-      exit: 1, errors: difference, "table tag: column label: NOT NULL expected, found nullable")
-    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-  }
-
   @Test("inspect names what Room would refuse")
   func inspectWarns() throws {
     _ = try sql(
@@ -109,94 +97,6 @@ struct RoomCommandTests {
       exit: 1, output: "table folder: column color", "table note: index index_note_title (title)")
     try sandbox.succeed("test good --record")
     try sandbox.succeed("test good")
-  }
-
-  @Test("Settings beside Room's migrations: one difference, one transaction, and proven by a fixture")
-  func stepsBeside() throws {
-    let settings = "Notes/shared_prefs/com.example.notes_preferences.xml"
-    try sandbox.write(settings, "<map>\n    <boolean name=\"dark\" value=\"true\" />\n</map>\n")
-    try sandbox.write(
-      "migrations/2_theme.yaml",
-      """
-      description: The theme gets a name, in a DataStore
-      steps:
-        - defaults.convert: {key: dark, to: theme, map: {true: dark, false: light}}
-        - defaults.move: {keys: [theme], to: {file: files/datastore/settings.preferences_pb}}
-
-      """)
-    try sandbox.succeed("validate")
-    for (name, others) in [("with", "true"), ("without", "rm Fixtures/without/container/shared_prefs/*")] {
-      try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container && \(others)")
-      try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
-    }
-    try sandbox.succeed("test --record")
-    try sandbox.succeed("test")
-    try sandbox.shell("rm -r Fixtures/with")
-    let proven = try sandbox.drydock("test").expect(exit: 1)
-    for line in [3, 4] {
-      #expect(proven.output.contains("migrations/2_theme.yaml:\(line)"), "\(proven)")
-    }
-    let planned = try sandbox.succeed("migrate Notes --dry-run")
-    for words in ["+ theme: \"dark\"", "- dark (was true)", "+ table notebook"] {
-      #expect(planned.contains(words), "\(planned)")
-    }
-    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-    try sandbox.succeed("migrate Notes")
-    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "4\n")
-    try sandbox.drydock("defaults read Notes --suite settings theme").expect(output: "dark")
-    try sandbox.succeed("rollback Notes")
-    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-    #expect(try sandbox.text(settings).contains("dark"))
-    try sandbox.succeed("release 1.0")
-    try sandbox.write("migrations/2_theme.yaml", "steps: []\n")
-    try sandbox.drydock("validate").expect(exit: 4, errors: "was modified since its release with 1.0")
-  }
-
-  @Test("SQLDelight's fixtures are compared with the .sq files")
-  func sqlDelight() throws {
-    let sandbox = try Sandbox()
-    try sandbox.shell(
-      """
-      mkdir -p Fixtures/old/container/databases Fixtures/drifted/container/databases
-      cp -r \(Self.samples)/SQLDelightSamples/sources sources
-      cp -r \(Self.samples)/SQLDelightSamples/migrations migrations
-      cp sources/1.db Fixtures/old/container/databases/books.db
-      cp \(Self.samples)/SQLDelightSamples/drifted.db Fixtures/drifted/container/databases/books.db
-      """)
-    for name in ["old", "drifted"] { try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n") }
-    try sandbox.write(
-      "drydock.yaml",
-      """
-      app: com.example.books
-      layout: android
-      databases: {books: databases/books.db}
-      migrations: {path: migrations, format: sqldelight, database: books, sources: sources}
-      """)
-    try sandbox.succeed("validate")
-    try sandbox.drydock("test").expect(exit: 1, output: "table book: column shelf", "trigger book_log")
-    try sandbox.succeed("test old --record")
-    try sandbox.succeed("test old")
-  }
-
-  @Test("GRDB's migrations are shown in their order, and init proposes a version marker")
-  func grdb() throws {
-    let sandbox = try Sandbox()
-    try sandbox.shell("mkdir -p Notes/Documents Notes/Library")
-    _ = try sql(
-      sandbox, "Notes/Documents/notes.sqlite",
-      """
-      CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY); CREATE TABLE note (id INTEGER PRIMARY KEY);
-      INSERT INTO grdb_migrations VALUES ('v2 notes'), ('v10'), ('a: tags');
-      """)
-    let inspected = try sandbox.succeed("inspect Notes")
-    #expect(inspected.contains("GRDB, 3 migrations"), "\(inspected)")
-    let places = ["v2 notes", "v10", "a: tags"].compactMap { inspected.range(of: $0)?.lowerBound }
-    #expect(places.count == 3 && places == places.sorted())
-    try sandbox.remove("drydock.yaml")
-    try sandbox.succeed("init Notes")
-    let written = try sandbox.text("drydock.yaml")
-    #expect(written.contains("- {grdb: notes, at: {0: \"a: tags\"}}"), "\(written)")
-    try sandbox.drydock("inspect Notes").expect(output: "schema version: 0, by the table grdb_migrations")
   }
 
   @Test("Keys that belong to another format are errors with their place")
