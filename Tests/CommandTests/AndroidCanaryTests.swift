@@ -90,26 +90,4 @@ struct AndroidCanaryTests {
       try quiet(["diff", "latest", "two", "-r", "Backups"])
     }
   }
-
-  @Test("A captured fixture has none either, and builds the same types")
-  func captured() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("drydock.yaml", "app: com.example.notes\nlayout: android\n")
-      try write(sandbox, "one")
-      try Command.run(
-        sandbox.program, ["fixture", "capture", "one", "caught", "--fixtures", "Fixtures", "--at", "0"],
-        directory: sandbox.directory.path
-      ).expect()
-      let files = try #require(FileManager.default.enumerator(atPath: sandbox("Fixtures")))
-      var names: [String] = []
-      for case let name as String in files {
-        guard let content = try? Data(contentsOf: URL(filePath: sandbox("Fixtures/" + name))) else {
-          continue
-        }
-        names.append(name)
-        #expect(Canary.needles(.plain).found(in: content) == [], "\(name)")
-      }
-      #expect(names.contains("caught/container/\(Self.store).yaml"), "\(names)")
-    }
-  }
 }

@@ -2,31 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The program lists every rule with its texts, and the session of the guide is one of the transcript's.
 @Suite("The guide on audits")
 struct AuditGuideTests {
-  private static let folder = Sandbox.repository + "/Sources/Drydock/Drydock.docc"
-
-  private func guide() throws -> String {
-    try String(contentsOfFile: Self.folder + "/Inspecting.md", encoding: .utf8)
-  }
-
-  @Test("The program prints every rule with all its texts")
-  func rules() throws {
-    try Sandbox.with { sandbox in
-      let rules = try sandbox.document("audit --rules")["rules"].list
-      #expect(rules.count > 30 && Set(rules.map { $0["id"].text }).count == rules.count)
-      for rule in rules {
-        for key in ["id", "severity", "title", "why", "fix"] {
-          #expect(rule[key].text?.isEmpty == false, "\(rule) has no \(key)")
-        }
-      }
-    }
-  }
-
   @Test("Its session is in the transcript")
   func session() throws {
-    let text = try guide()
+    let text = try String(
+      contentsOfFile: Sandbox.repository + "/Sources/Drydock/Drydock.docc/Inspecting.md", encoding: .utf8)
     let heading = try #require(text.firstRange(of: "\n## Auditing\n"))
     let start = try #require(text[heading.upperBound...].firstRange(of: "```console\n"))
     let block = text[start.upperBound...]

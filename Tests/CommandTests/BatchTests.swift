@@ -50,27 +50,6 @@ struct BatchTests {
     #expect(try states(again) == ["anna unchanged 0", "ben failed 1", "carl changed 0", "dora unchanged 0"])
   }
 
-  @Test("One exit code for many: what they share, that changes are pending, or that not all is done")
-  func exitCodes() throws {
-    let pending = ["status", "--all", "Customers", "--exit-code"]
-    try sandbox.drydock(pending).expect(exit: 2)
-    try sandbox.drydock("migrate --all Customers --to 9").expect(exit: 64)
-    try sandbox.succeed("migrate Customers/ben")
-    try sandbox.drydock(pending).expect(exit: 2)
-    let dry = ["migrate", "--all", "Customers", "--dry-run", "--exit-code", "--json"]
-    let before = try sandbox.tree("Customers/anna")
-    let result = try sandbox.drydock(dry).expect(exit: 2)
-    #expect(try states(result) == ["anna pending 2", "ben unchanged 0", "carl pending 2"])
-    try sandbox.tree("Customers/anna").expectSame(as: before, comparing: TreeListing.untouched)
-    try sandbox.succeed("migrate --all Customers")
-    try sandbox.drydock(pending).expect()
-    try sandbox.drydock(dry).expect()
-    // Without the key none of them can be migrated.
-    try sandbox.succeed("rollback Customers/anna")
-    for name in ["ben", "carl"] { try FileManager.default.removeItem(atPath: sandbox("Customers/" + name)) }
-    try sandbox.drydock("migrate --all Customers", environment: ["DRYDOCK_DEVICE_KEY": nil]).expect(exit: 4)
-  }
-
   @Test("Killed in the middle, the next run recovers and finishes")
   func killed() throws {
     let killed = try sandbox.drydock(

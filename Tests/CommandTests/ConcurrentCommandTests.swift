@@ -59,24 +59,6 @@ struct ConcurrentCommandTests {
     try reader.finish()
   }
 
-  @Test("A repository that somebody removes from takes no archives meanwhile, and can be read")
-  func removal() throws {
-    let archive = try prepare()
-    let remover = try sandbox.lock("Backups")
-    try sandbox.drydock("snapshot Notes -r Backups").expectError(
-      exit: 5, ["Backups", "locked by process \(remover.process)", "--lock-timeout"])
-    for reader in [["list"], ["verify"], ["show", "latest"], ["restore", "latest", "Notes"]] {
-      try sandbox.succeed(reader + ["-r", "Backups"])
-    }
-    let waiting = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "60"])
-    remover.kill()
-    _ = try remover.wait()
-    try waiting.wait().expect()
-    #expect(
-      try sandbox.names("Backups").count == 2
-        && sandbox.exists("Backups/" + (archive as NSString).lastPathComponent))
-  }
-
   @Test("With --lock-timeout it waits, and goes on once the other is done; not longer than that")
   func waits() throws {
     _ = try prepare()
@@ -107,22 +89,5 @@ struct ConcurrentCommandTests {
     let results = try waiting.map { try $0.wait() }
     #expect(results.map(\.exitCode) == [0, 0, 0], "\(results)")
     #expect(results.filter { $0.output.contains("transaction ") }.count == 1, "\(results)")
-  }
-
-  @Test("Snapshots beside each other, a dry run, and a writing app")
-  func snapshots() throws {
-    try sandbox.create(version: 2, photos: 8)
-    let app = try Command.spawn(sandbox.app, ["write", sandbox("Notes")])
-    try app.waitForLine("ready")
-    let running = try [
-      ["snapshot", "Notes", "-r", "Backups"], ["snapshot", "Notes", "-r", "Backups"],
-      ["migrate", "Notes", "--dry-run"], ["inspect", "Notes"],
-    ].map { try sandbox.start($0) }
-    for result in try running.map({ try $0.wait() }) { #expect(result.succeeded, "\(result)") }
-    #expect(app.isRunning)
-    app.closeInput()
-    #expect(try app.wait().succeeded)
-    #expect(try sandbox.names("Backups").count == 2)
-    try sandbox.succeed("verify -r Backups --data")
   }
 }

@@ -60,20 +60,4 @@ struct ExportTests {
       #expect(try sandbox.names("tmp") == [])
     }
   }
-
-  @Test("A killed export leaves nothing after the next one")
-  func killed() throws {
-    try sandbox.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
-    try sandbox.succeed("snapshot Notes -o A.tar.zst")
-    try sandbox.run(Tools.system("mkdir"), "Elsewhere")
-    let command = try sandbox.start(["export", "A.tar.zst", "--into", "Elsewhere"])
-    while try sandbox.names("Elsewhere").isEmpty, command.isRunning { usleep(1000) }
-    command.kill()
-    let result = try command.wait()
-    #expect(result.signal == SIGKILL, "\(result)")
-    #expect(try sandbox.names("Elsewhere").allSatisfy { $0.hasPrefix(".drydock-writing-") })
-    try sandbox.succeed("export A.tar.zst --into Elsewhere")
-    #expect(try sandbox.names("Elsewhere").count == 1)
-    try sandbox.succeed("verify -r Elsewhere --data")
-  }
 }

@@ -15,36 +15,22 @@ struct HelpTests {
     }
   }
 
+  /// As the session `help.txt` has it, which is compared with the program.
   @Test("What one needs on the first day fits the first screen; no paragraph is broken early")
   func firstScreen() throws {
-    for (words, command) in try ProgramCommand.all() {
-      let help = try Command.run(Tools.drydock(), words + ["--help"])
-      let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let session = Transcript(
+      try String(contentsOfFile: TranscriptTests.folder + "/help.txt", encoding: .utf8))
+    for step in session.steps where step.command.hasSuffix(" --help") {
+      let (lines, name) = (step.output, step.command)
       let own = ["ARGUMENTS:", "OPTIONS:", "EVERYDAY SUBCOMMANDS:", "SUBCOMMANDS:"]
       let first = lines.prefix { !$0.contains(/^[A-Z ]+:$/) || own.contains($0) }
-      let name = words.joined(separator: " ")
-      #expect(help.succeeded && first.count <= 41, "\(name) has \(first.count - 1) lines")
+      #expect(first.count <= 41, "\(name) has \(first.count - 1) lines")
       #expect(lines.allSatisfy { $0.count <= 80 || $0.hasPrefix("USAGE:") }, "\(name)")
-      if command.subcommands == nil {
-        #expect(first.contains("OPTIONS:") && lines.contains("OUTPUT AND CONFIGURATION:"))
-      }
       for (line, next) in zip(lines, lines.dropFirst())
       where line.first?.isLetter == true && next.first?.isLetter == true {
         let word = next.prefix { $0 != " " }
         #expect(line.count + 1 + word.count > 77 || line.hasSuffix(":"), "\(name) is broken early: \(line)")
       }
     }
-  }
-
-  @Test("The program's own help shows the main job and the exit codes")
-  func root() throws {
-    let result = try Command.run(Tools.drydock(), ["--help"]).expect()
-    for text in [
-      "drydock snapshot ", "drydock migrate ", "drydock rollback ", "drydock restore ", "64  usage",
-    ] {
-      #expect(result.output.contains(text))
-    }
-    let version = try Command.run(Tools.drydock(), ["--version"]).expect()
-    #expect(version.output.contains(/^\d+\.\d+\.\d+\n$/), "\(version)")
   }
 }

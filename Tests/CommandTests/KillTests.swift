@@ -62,35 +62,6 @@ struct KillTests {
     }
   }
 
-  @Test("A container that a restore makes appears whole, or not at all")
-  func created() throws {
-    try sandbox.create(version: 4)
-    let archive = try sandbox.snapshot()
-    try sandbox.succeed("restore", archive, "Wanted")
-    let wanted = try sandbox.tree("Wanted")
-    for (number, (step, outcome)) in Self.steps.enumerated() {
-      let result = try sandbox.drydock(["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
-      if result.succeeded {
-        // There is no old tree: nothing is walked again, merged or removed.
-        #expect(step == "rewalked" || step == "carried" || step == "old-removed", "\(step)")
-      } else {
-        #expect(result.signal == SIGKILL, "\(step): \(result)")
-      }
-      #expect(sandbox.exists("Made") == (result.succeeded || outcome == .new), "\(step)")
-      if sandbox.exists("Made") { try sandbox.tree("Made").expectSame(as: wanted, step) }
-      // Once made it is an instance of its own, named by its directory.
-      let again = ["restore", archive, "Made", "--from-other"]
-      try sandbox.succeed(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
-      if !sandbox.exists("Made") { try sandbox.succeed("restore", archive, "Made") }
-      try sandbox.tree("Made").expectSame(as: wanted, "\(step), at the end")
-      try sandbox.succeed("rollback Made")
-      #expect(try sandbox.names("tmp") == [])
-      for name in try sandbox.names() where name == "Made" || name.hasPrefix(".drydock-") {
-        try sandbox.remove(name)
-      }
-    }
-  }
-
   @Test("A tree that is neither old nor new is noticed")
   func judge() throws {
     let scene = try KillScene(.migrate, in: sandbox)
@@ -220,45 +191,5 @@ struct RandomKillTests {
     }
     #expect(left > 0, "no kill came while there was something to leave")
     try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-  }
-
-  @Test("A snapshot leaves nothing but itself")
-  func snapshot() throws {
-    try sandbox.create("Notes", version: 2, photos: 6, "--leave-wal")
-    try sandbox.run(Tools.system("mkdir"), sandbox("Backups"))
-    let before = try sandbox.tree()
-    let start = Date()
-    try sandbox.remove(try sandbox.snapshot().replacing(sandbox.directory.path + "/", with: ""))
-    let whole = Date().timeIntervalSince(start)
-    var random = SeededRandom(seed: 7)
-    var finished = 0
-    let kills = TestExtent.isFull ? 30 : 8
-    for kill in 0..<kills {
-      let running = try sandbox.start(["snapshot", "Notes", "-r", "Backups"])
-      if kill.isMultiple(of: 3) {
-        usleep(UInt32(Double.random(in: 0...whole, using: &random) * 1e6))
-      } else {
-        while running.isRunning, try sandbox.names("Backups").isEmpty { usleep(100) }
-        usleep(UInt32(Double.random(in: 0...whole / 3, using: &random) * 1e6))
-      }
-      running.kill()
-      _ = try running.wait()
-      let untouched = try sandbox.tree().differences(from: before, comparing: TreeListing.untouched)
-      #expect(untouched == [], "kill \(kill)")
-      // An archive is there whole, or not at all.
-      let archives = try sandbox.names("Backups").filter { $0.hasSuffix(".tar.zst") }
-      for archive in archives {
-        finished += 1
-        try sandbox.succeed("verify", "--data", "Backups/" + archive)
-        try sandbox.remove("Backups/" + archive)
-      }
-      // The next one removes what the killed one left.
-      let next = try sandbox.snapshot()
-      #expect(try sandbox.names("Backups").map { sandbox("Backups/" + $0) } == [next], "kill \(kill)")
-      #expect(try sandbox.names("tmp") == [], "kill \(kill)")
-      try sandbox.remove(String(next.dropFirst(sandbox.directory.path.count + 1)))
-    }
-    print("snapshot: \(kills) kills: \(finished) had published its archive")
-    #expect(finished < kills)
   }
 }

@@ -190,17 +190,4 @@ struct LibraryTests {
       #expect(built.succeeded, "\(built)")
     }
   }
-
-  @Test("What is not public is not visible")
-  func invisible() throws {
-    try TemporaryDirectory.with { directory in
-      let source = directory("main.swift")
-      let text = "import Drydock\n_ = Transaction.self\n_ = TransactionOptions().redactor\n"
-      try Data(text.utf8).write(to: URL(fileURLWithPath: source))
-      let checked = try compile([source], "-typecheck")
-      for words in ["error: cannot find 'Transaction' in scope", "error: 'redactor' is "] {
-        #expect(!checked.succeeded && checked.errors.contains(words), "\(checked)")
-      }
-    }
-  }
 }

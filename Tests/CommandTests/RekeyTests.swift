@@ -156,41 +156,6 @@ struct RekeyTests {
     try holder.finish()
   }
 
-  @Test("Killed at any moment, the archive is the old one or the new one, whole")
-  func killed() throws {
-    let (old, new) = try prepare(sandbox)
-    try sandbox.shell("head -c 12000000 /dev/urandom > Notes/Documents/noise; mkdir Backups")
-    try sandbox.sealed("A", to: old)
-    let digest = try content(sandbox, "A", "old")
-    let arguments = ["rekey", "-r", "Backups", "--identity", "old", "--recipient", new, "--replace"]
-    try sandbox.shell("cp A Backups/a.tar.zst.age")
-    let begun = Date()
-    try sandbox.succeed(arguments)
-    let whole = Date().timeIntervalSince(begun)
-    var random = SeededRandom(seed: 11)
-    var keys: [String: Int] = [:]
-    for attempt in 0..<40 where attempt < 8 || keys.count < 2 {
-      try sandbox.shell("rm -rf Backups; mkdir Backups; cp A Backups/a.tar.zst.age")
-      let running = try sandbox.start(arguments)
-      // On a machine that has become slower since, the end is later: then the later attempts wait longer.
-      let end = whole * max(1.1, Double(attempt) / 4)
-      let delay = Double.random(in: attempt % 2 == 0 ? end * 0.7...end : 0...whole, using: &random)
-      usleep(UInt32(delay * 1e6))
-      running.kill()
-      _ = try running.wait()
-      let names = try sandbox.names("Backups").filter { !$0.hasPrefix(".drydock-writing-") }
-      #expect(names == ["a.tar.zst.age"])
-      let key = try sandbox.drydock("show Backups/a.tar.zst.age --identity old").succeeded ? "old" : "new"
-      keys[key, default: 0] += 1
-      #expect(try content(sandbox, "Backups/a.tar.zst.age", key) == digest)
-      // The next one that writes there removes what is left.
-      try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "--into", "Backups")
-      #expect(try sandbox.names("Backups").count == 2)
-      #expect(try sandbox.names("tmp") == [])
-    }
-    #expect(keys.count == 2, "\(keys)")
-  }
-
   /// Runs a rekey in place under `strace`, which changes one call of it.
   private func traced(_ sandbox: Sandbox, _ call: String, _ what: String, _ arguments: [String]) throws
     -> CommandResult

@@ -35,16 +35,12 @@ struct TestCommandTests {
     try sandbox.drydock("test v6 --json").expect()
   }
 
-  @Test("The JUnit file is valid, its directory is made, and it is written when all pass, too")
+  /// That it is valid is checked by `JUnitReportTests`.
+  @Test("The JUnit file's directory is made, and it is written when all pass, too")
   func junit() throws {
-    for (name, exit, failures) in [("v5", Int32(1), 1), ("v6", 0, 0)] {
-      let file = "reports/\(name)/drydock.xml"
-      try sandbox.drydock("test", name, "--junit", file).expect(exit: exit)
-      let schema = Sandbox.repository + "/Tests/ReportsTests/Schemas/junit-10.xsd"
-      try Command.run(Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)]).expect()
-      let text = try sandbox.text(file)
-      #expect(text.contains("failures=\"\(failures)\"") && text.contains("<testcase name=\"\(name)\""))
-    }
+    try sandbox.succeed("test v6 --junit reports/v6/drydock.xml")
+    let text = try sandbox.text("reports/v6/drydock.xml")
+    #expect(text.contains("failures=\"0\"") && text.contains("<testcase name=\"v6\""))
     // Before minutes of checks, not after.
     for options in [["--junit", "reports"], ["--save-failures", "drydock.yaml"]] {
       let refused = try sandbox.drydock(["test", "v5"] + options).expect(exit: 64)
@@ -92,23 +88,14 @@ struct TestCommandTests {
     }
   }
 
-  @Test("In GitHub Actions failures are shown at their files, and the summary is added to what is there")
+  /// What is added is in the session `test.txt`.
+  @Test("In GitHub Actions the summary is added to what is there")
   func gitHub() throws {
     try sandbox.write("summary.md", "before\n")
-    let result = try sandbox.drydock(
-      "test v5 v6",
-      environment: [
-        "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": sandbox.directory.path,
-        "GITHUB_STEP_SUMMARY": sandbox("summary.md"),
-      ]
+    try sandbox.drydock(
+      "test v5", environment: ["GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": sandbox("summary.md")]
     ).expect(exit: 1)
-    let lines = result.errors.split(separator: "\n")
-    #expect(lines.count == 1, "\(result)")
-    #expect(lines.first?.hasPrefix("::error file=Fixtures/v5/fixture.yaml,") == true, "\(result)")
-    #expect(lines.first?.contains("title=fixture v5%3A expectation::expectation: ") == true, "\(result)")
-    let summary = try sandbox.text("summary.md")
-    #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
-    #expect(summary.contains("| ❌ | v5 |") && summary.contains("sepia"))
+    #expect(try sandbox.text("summary.md").hasPrefix("before\n### ❌ Migration tests\n"))
   }
 
   @Test("Fixtures are named, or given as directories; one directory of fixtures means all of it")

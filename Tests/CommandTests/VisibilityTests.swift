@@ -4,6 +4,10 @@ import Testing
 
 /// Processes that use a container and cannot be seen, or only by other numbers than those of `stat`.
 @Suite("Who can be seen") struct VisibilityTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   private static let note = "drydock: note: not all processes can be seen: "
 
   /// Whether the migration is done with a note, said in JSON too, and refused with `--require-visible`.
@@ -20,80 +24,70 @@ import Testing
   }
 
   @Test("A PID namespace of its own") func namespace() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try expectNote("outside this PID namespace", "outside_namespace") { arguments in
-        try sandbox.execute(
-          Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", sandbox.program] + arguments)
-      }
+    try sandbox.create()
+    try expectNote("outside this PID namespace", "outside_namespace") { arguments in
+      try sandbox.execute(
+        Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", sandbox.program] + arguments)
     }
   }
 
   @Test("A PID namespace of its own, with the outer /proc: this process has another number there")
   func outerProcesses() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.execute(
-        Tools.system("unshare"), ["--pid", "--fork", sandbox.program, "migrate", "Notes", "--to", "1"]
-      ).expect()
-    }
+    try sandbox.create()
+    try sandbox.execute(
+      Tools.system("unshare"), ["--pid", "--fork", sandbox.program, "migrate", "Notes", "--to", "1"]
+    ).expect()
   }
 
   @Test("A user for whom /proc hides the processes of others") func hidden() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.openToOthers("Migrations")
-      try sandbox.giveToOther("Notes")
-      let space = try Namespace(sandbox, "mount -t proc -o hidepid=2 proc /proc")
-      let app = try Command.spawn(
-        "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox("Notes/Documents")])
-      try app.waitForLine("ready")
-      try expectNote("hidepid", "hidden") { arguments in
-        try space.run(Tools.system("setpriv"), Sandbox.otherUser + [sandbox.program] + arguments)
-      }
-      try app.finish()
+    try sandbox.create()
+    try sandbox.openToOthers("Migrations")
+    try sandbox.giveToOther("Notes")
+    let space = try Namespace(sandbox, "mount -t proc -o hidepid=2 proc /proc")
+    let app = try Command.spawn(
+      "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox("Notes/Documents")])
+    try app.waitForLine("ready")
+    try expectNote("hidepid", "hidden") { arguments in
+      try space.run(Tools.system("setpriv"), Sandbox.otherUser + [sandbox.program] + arguments)
     }
+    try app.finish()
   }
 
   @Test("Processes of users who cannot change the container are refused on demand only, and not noted")
   func otherUsers() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.openToOthers("Migrations")
-      try sandbox.giveToOther("Notes")
-      try sandbox.mode("", 0o777)
-      func drydock(_ arguments: String...) throws -> CommandResult { try sandbox.asOther(arguments) }
-      try drydock("migrate", "Notes", "--to", "1", "--require-visible").expect(
-        exit: 5, errors: "cannot be inspected")
-      let done = try drydock("migrate", "Notes", "--to", "1").expect()
-      #expect(!done.allErrors.contains("cannot be inspected"), "\(done)")
-      try sandbox.run(Tools.system("chmod"), "0777", sandbox("Notes"))
-      let open = try drydock("migrate", "Notes", "--to", "2").expect()
-      #expect(open.allErrors.contains(Self.note), "\(open)")
-      #expect(open.allErrors.contains(#/cannot be inspected: \d+ \(.+\)/#), "\(open)")
-    }
+    try sandbox.create()
+    try sandbox.openToOthers("Migrations")
+    try sandbox.giveToOther("Notes")
+    try sandbox.mode("", 0o777)
+    func drydock(_ arguments: String...) throws -> CommandResult { try sandbox.asOther(arguments) }
+    try drydock("migrate", "Notes", "--to", "1", "--require-visible").expect(
+      exit: 5, errors: "cannot be inspected")
+    let done = try drydock("migrate", "Notes", "--to", "1").expect()
+    #expect(!done.allErrors.contains("cannot be inspected"), "\(done)")
+    try sandbox.run(Tools.system("chmod"), "0777", sandbox("Notes"))
+    let open = try drydock("migrate", "Notes", "--to", "2").expect()
+    #expect(open.allErrors.contains(Self.note), "\(open)")
+    #expect(open.allErrors.contains(#/cannot be inspected: \d+ \(.+\)/#), "\(open)")
   }
 
   @Test("A first process with more capabilities runs the sandbox: it is counted, not noted") func supervisor()
     throws
   {
     try #require(getuid() == 0, "run as root, as CI does: only root can give capabilities up")
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let done = try sandbox.execute(
-        Tools.system("unshare"),
-        [
-          "--pid", "--fork", "--mount-proc", "/bin/sh", "-c", "\"$@\"; exit $?", "sh",
-          Tools.system("setpriv"),
-          "--bounding-set=-sys_ptrace", sandbox.program, "migrate", "Notes", "--to", "1", "--json",
-        ]
-      ).expect()
-      let unseen = try done.json()["unseen_processes"]
-      #expect(unseen["uninvolved"].number == 1 && unseen["unreadable"].exists, "\(unseen)")
-      #expect(unseen["unreadable"].list.isEmpty, "\(unseen)")
-    }
+    try sandbox.create()
+    let done = try sandbox.execute(
+      Tools.system("unshare"),
+      [
+        "--pid", "--fork", "--mount-proc", "/bin/sh", "-c", "\"$@\"; exit $?", "sh",
+        Tools.system("setpriv"),
+        "--bounding-set=-sys_ptrace", sandbox.program, "migrate", "Notes", "--to", "1", "--json",
+      ]
+    ).expect()
+    let unseen = try done.json()["unseen_processes"]
+    #expect(unseen["uninvolved"].number == 1 && unseen["unreadable"].exists, "\(unseen)")
+    #expect(unseen["unreadable"].list.isEmpty, "\(unseen)")
   }
 
   /// The lower layer is on another file system than the upper one: then the overlay shows another device in `stat` than
@@ -101,6 +95,9 @@ import Testing
   private static let overlay = """
     cd "$0"; mkdir Lower Upper Place; mv Notes Lower/Notes; mount -t tmpfs none Upper; mkdir Upper/up Upper/work
     mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
+
+    """
+  private static let mapping = """
     mkfifo ready; python3 map.py Place/Notes/\(Sandbox.settings) > ready & read line < "$0/ready"
     """
   private static let map = """
@@ -117,27 +114,19 @@ import Testing
 
   @Test("A file that is mapped and closed, on an overlay of two file systems") func mappedOnOverlay() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.write("map.py", Self.map)
-      let space = try Namespace(sandbox, Self.overlay)
-      try space.drydock("migrate Place/Notes --to 1").expect(
-        exit: 5, errors: "has \(Sandbox.settings) mapped into memory")
-    }
+    try sandbox.create()
+    try sandbox.write("map.py", Self.map)
+    let space = try Namespace(sandbox, Self.overlay + Self.mapping)
+    try space.drydock("migrate Place/Notes --to 1").expect(
+      exit: 5, errors: "has \(Sandbox.settings) mapped into memory")
   }
 
   @Test("The first change of what is in a lower layer") func firstChangeOnOverlay() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let mount = """
-        cd "$0"; mkdir Lower Upper Place; mv Notes Lower/Notes; mount -t tmpfs none Upper; mkdir Upper/up Upper/work
-        mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
-        """
-      let space = try Namespace(sandbox, mount)
-      try space.drydock("migrate Place/Notes").expect(errors: "overlay")
-      try space.drydock("rollback Place/Notes").expect()
-    }
+    try sandbox.create()
+    let space = try Namespace(sandbox, Self.overlay)
+    try space.drydock("migrate Place/Notes").expect(errors: "overlay")
+    try space.drydock("rollback Place/Notes").expect()
   }
 
   @Test(
@@ -145,29 +134,27 @@ import Testing
     arguments: ["while umount -l /proc; do :; done", "mount -t tmpfs none /proc"])
   func withoutProcesses(_ setup: String) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root takes /proc away")
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let archive = try sandbox.snapshot()
-      let independent = [["--version"], ["verify", "--help"]]
-      let expected = try independent.map { try sandbox.drydock($0) }
-      let before = try sandbox.tree()
-      let space = try Namespace(sandbox, setup)
-      for (arguments, expected) in zip(independent, expected) {
-        let result = try space.run(sandbox.program, arguments).expect()
-        #expect(result.output == expected.output, "\(arguments) \(result)")
-      }
-      try space.drydock("no-such-command").expect(exit: 64)
-      for arguments in [
-        ["status", "Notes"], ["inspect", "Notes"], ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"],
-        ["snapshot", "Notes", "-r", "Backups"], ["restore", archive, "Notes"], ["restore", archive, "New"],
-        ["verify", archive, "--container", "Notes"], ["diff", archive, "Notes"], ["log", "Notes"],
-        ["rollback", "Notes"], ["recover", "Notes"], ["vault", "list", "Notes"], ["list", "-r", "Backups"],
-        ["show", archive], ["verify", archive], ["keygen", "-o", "key"],
-      ] {
-        try space.run(sandbox.program, arguments).expect(exit: 1, errors: "/proc, which is needed")
-      }
-      try sandbox.tree().expectSame(as: before)
-      #expect(try sandbox.names("Backups").count == 1)
+    try sandbox.create()
+    let archive = try sandbox.snapshot()
+    let independent = [["--version"], ["verify", "--help"]]
+    let expected = try independent.map { try sandbox.drydock($0) }
+    let before = try sandbox.tree()
+    let space = try Namespace(sandbox, setup)
+    for (arguments, expected) in zip(independent, expected) {
+      let result = try space.run(sandbox.program, arguments).expect()
+      #expect(result.output == expected.output, "\(arguments) \(result)")
     }
+    try space.drydock("no-such-command").expect(exit: 64)
+    for arguments in [
+      ["status", "Notes"], ["inspect", "Notes"], ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"],
+      ["snapshot", "Notes", "-r", "Backups"], ["restore", archive, "Notes"], ["restore", archive, "New"],
+      ["verify", archive, "--container", "Notes"], ["diff", archive, "Notes"], ["log", "Notes"],
+      ["rollback", "Notes"], ["recover", "Notes"], ["vault", "list", "Notes"], ["list", "-r", "Backups"],
+      ["show", archive], ["verify", archive], ["keygen", "-o", "key"],
+    ] {
+      try space.run(sandbox.program, arguments).expect(exit: 1, errors: "/proc, which is needed")
+    }
+    try sandbox.tree().expectSame(as: before)
+    #expect(try sandbox.names("Backups").count == 1)
   }
 }
