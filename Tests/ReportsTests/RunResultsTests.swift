@@ -309,10 +309,12 @@ struct RunResultsTests {
     #expect(html.contains("What is missing") && html.contains("Failures by cause"))
   }
 
-  @Test("All of 20,000 containers are counted")
+  /// Their file is read in several pieces.
+  @Test("All of 4,000 containers are counted")
   func many() throws {
-    let text = (1...20_000).map { Self.line("c\($0)", "changed", shard: "\($0 % 8 + 1)/8") }.joined()
-    let found = try summary(text + (1...8).map { Self.end("\($0)/8") }.joined())
-    #expect(found.containers == 20_000 && !found.isIncomplete && found.versions.map(\.count) == [20_000])
+    // To encode each line takes far longer than to read it.
+    let parts = Self.line("NAME", "changed").components(separatedBy: "NAME")
+    let found = try summary((1...4000).map { parts.joined(separator: "c\($0)") }.joined() + Self.end())
+    #expect(found.containers == 4000 && !found.isIncomplete && found.versions.map(\.count) == [4000])
   }
 }
