@@ -59,25 +59,34 @@ struct Transcript: Equatable {
     return lines
   }
 
-  /// Puts a placeholder for everything that is another each time.
+  /// Puts a placeholder for everything that is another each time. The patterns are slow, and most lines have nothing for them.
   static func normalized(_ line: String, in sandbox: Sandbox) -> String {
-    var line = line.replacing(sandbox.directory.path, with: "{HERE}")
-    line.replace(/com\.example\.notes_\d{8}T\d{6}Z_[0-9a-f]{16}(-[0-9a-f]{8})?\.tar\.zst/, with: "{ARCHIVE}")
-    line.replace(/\d{8}T\d{6}Z-[0-9a-f]{8}/, with: "{ID}")
-    line.replace(/the changes since [0-9a-f]{8}/, with: "the changes since {ID}")
-    line.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, with: "{TIME}")
-    line.replace(/\b[0-9a-f]{16,64}\b/, with: "{ID}")
-    line.replace(/#[0-9a-f]{8}\b/, with: "#{MARK}")
-    line.replace(/\bage1[0-9a-z]{58}\b/, with: "{RECIPIENT}")
+    var line = line
+    func has(_ text: String) -> Bool { strstr(line, text) != nil }
+    if has(sandbox.directory.path) { line = line.replacing(sandbox.directory.path, with: "{HERE}") }
+    if strpbrk(line, "0123456789") != nil {
+      line.replace(
+        /com\.example\.notes_\d{8}T\d{6}Z_[0-9a-f]{16}(-[0-9a-f]{8})?\.tar\.zst/, with: "{ARCHIVE}")
+      line.replace(/\d{8}T\d{6}Z-[0-9a-f]{8}/, with: "{ID}")
+      line.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, with: "{TIME}")
+      line.replace(/\b[0-9a-f]{16,64}\b/, with: "{ID}")
+      line.replace(/\bage1[0-9a-z]{58}\b/, with: "{RECIPIENT}")
+      line.replace(/\b\d+(\.\d+)? ms\b/, with: "{MS} ms")
+      line.replace(/\b\d+\.\d\d s\b/, with: "{S} s")
+      line.replace(/"seconds":\d+(\.\d+)?/, with: #""seconds":{S}"#)
+      line.replace(/\b\d+(\.\d+)? (B|kB|MB|GB)\b/, with: "{SIZE}")
+      line.replace(/process \d+/, with: "process {PID}")
+    }
+    // These may be without a digit.
+    if has("the changes since ") {
+      line.replace(/the changes since [0-9a-f]{8}/, with: "the changes since {ID}")
+    }
+    if has("#") { line.replace(/#[0-9a-f]{8}\b/, with: "#{MARK}") }
+    if has("restored ") { line.replace(#/restored [0-9a-f]{8} /#, with: "restored {ID} ") }
     line.replace(#/^[0-9a-f]{8} /#, with: "{ID} ")
-    line.replace(#/restored [0-9a-f]{8} /#, with: "restored {ID} ")
-    line.replace(/\b\d+(\.\d+)? ms\b/, with: "{MS} ms")
-    line.replace(/\b\d+\.\d\d s\b/, with: "{S} s")
-    line.replace(/"seconds":\d+(\.\d+)?/, with: #""seconds":{S}"#)
-    line.replace(/\b\d+(\.\d+)? (B|kB|MB|GB)\b/, with: "{SIZE}")
-    line.replace(/process \d+/, with: "process {PID}")
     // The widths of columns follow the sizes in them.
     let indent = String(line.prefix { $0 == " " })
-    return indent + String(line.dropFirst(indent.count)).replacing(#/ {2,}/#, with: "  ")
+    let text = String(line.dropFirst(indent.count))
+    return indent + (strstr(text, "  ") == nil ? text : text.replacing(#/ {2,}/#, with: "  "))
   }
 }

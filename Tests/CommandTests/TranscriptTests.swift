@@ -64,7 +64,8 @@ struct TranscriptTests {
   }
 
   private static func difference(_ wanted: [String], _ got: [String]) -> [String] {
-    got.difference(from: wanted).map { change in
+    guard got != wanted else { return [] }
+    return got.difference(from: wanted).map { change in
       switch change {
       case .remove(let line, let text, _): "  - \(line + 1): \(text)"
       case .insert(let line, let text, _): "  + \(line + 1): \(text)"
