@@ -38,8 +38,11 @@ public enum RawFiles {
     let descriptor = withPath(path) { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
     guard descriptor >= 0 else { throw SystemFailure(call: "open", path: path) }
     defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw SystemFailure(call: "fstat", path: path) }
     var content = Data()
-    var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    // Trees of small files are read again and again: a large buffer for each would be most of the work.
+    var buffer = [UInt8](repeating: 0, count: min(max(Int(status.st_size) + 1, 512), 1 << 18))
     while true {
       let count = Foundation.read(descriptor, &buffer, buffer.count)
       if count < 0 {
@@ -94,10 +97,10 @@ public enum RawFiles {
   }
 
   static func withPath<T>(_ path: [UInt8], _ body: (UnsafePointer<CChar>) -> T) -> T {
-    (path.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { buffer in
+    (path + [0]).withUnsafeBytes { buffer in
       // A buffer with a terminator is never empty, so the empty string here is never taken.
       guard let base = buffer.baseAddress else { return "".withCString(body) }
-      return body(base)
+      return body(base.assumingMemoryBound(to: CChar.self))
     }
   }
 

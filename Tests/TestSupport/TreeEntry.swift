@@ -63,11 +63,20 @@ public struct TreeEntry: Hashable, Sendable {
     }
   }
 
+  /// Without ``text(_:)``: to make the texts of whole trees takes long.
   func equals(_ other: TreeEntry, in aspect: Aspect) -> Bool {
     switch aspect {
+    case .type: kind == other.kind
+    case .mode: mode == other.mode
+    case .size: size == other.size
     case .content: content == other.content
+    case .linkTarget: linkTarget == other.linkTarget
     case .attributes: attributes == other.attributes
-    default: text(aspect) == other.text(aspect)
+    case .hardLink: hardLink == other.hardLink
+    case .owner: owner == other.owner
+    case .modified: modified == other.modified
+    case .changed: changed == other.changed
+    case .inode: inode == other.inode
     }
   }
 
