@@ -117,19 +117,42 @@ final class CanarySandbox {
 
   /// What stands where it must not, one line for each file and canary.
   func foundOnDisk(isKilled: Bool = false) throws -> [String] {
-    try files().flatMap { path -> [String] in
-      var bytes = try Data(RawFiles.read(Array((sandbox.directory.path + "/" + path).utf8)))
-      bytes.append(contentsOf: Array("\n\(path)".utf8))
-      return needles.compactMap { kind, needles in
-        let found = mayHold(kind, path, isKilled) ? [] : needles.found(in: bytes)
-        return found.isEmpty ? nil : "\(path) has \(found)"
+    try files().flatMap { path, status -> [String] in
+      var known = searched[path] ?? Searched(status)
+      if !known.isOf(status) { known = Searched(status) }
+      var bytes: Data?
+      defer { searched[path] = known }
+      return try needles.compactMap { kind, needles in
+        guard !mayHold(kind, path, isKilled) else { return nil }
+        if known.found[kind] == nil {
+          let content = try bytes ?? Data(RawFiles.read(Array(sandbox(path).utf8)) + Data("\n\(path)".utf8))
+          bytes = content
+          known.found[kind] = needles.found(in: content)
+        }
+        return known.found[kind] == [] ? nil : "\(path) has \(known.found[kind] ?? [])"
       }
     }
   }
 
+  /// What was found in a file, which is not searched again until it changes.
+  private struct Searched {
+    private let status: [Int]
+    var found: [Canary: [String]] = [:]
+
+    init(_ status: stat) { self.status = Self.of(status) }
+
+    func isOf(_ status: stat) -> Bool { self.status == Self.of(status) }
+
+    private static func of(_ status: stat) -> [Int] {
+      [Int(status.st_ino), Int(status.st_size), status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
+    }
+  }
+
+  private var searched: [String: Searched] = [:]
+
   /// Plain archives are compressed: what must not be in them is searched in what they hold.
   func searchArchives(_ kinds: [Canary], sourceLocation: SourceLocation = #_sourceLocation) throws {
-    let archives = try files().filter { $0.hasSuffix(".tar.zst") }
+    let archives = try files().map(\.path).filter { $0.hasSuffix(".tar.zst") }
     #expect(!archives.isEmpty, sourceLocation: sourceLocation)
     for archive in archives {
       let tar = try Command.run(Tools.system("zstd"), ["-dcq", sandbox(archive)]).outputBytes
@@ -141,10 +164,12 @@ final class CanarySandbox {
   }
 
   /// The regular files, as paths in the sandbox.
-  private func files() throws -> [String] {
+  private func files() throws -> [(path: String, status: stat)] {
     guard let walk = FileManager.default.enumerator(atPath: sandbox.directory.path) else { return [] }
-    return walk.compactMap { $0 as? String }.filter { path in
-      (try? RawFiles.status(Array((sandbox.directory.path + "/" + path).utf8)).st_mode & S_IFMT) == S_IFREG
+    return walk.compactMap { $0 as? String }.compactMap { path in
+      (try? RawFiles.status(Array(sandbox(path).utf8))).flatMap { status in
+        status.st_mode & S_IFMT == S_IFREG ? (path, status) : nil
+      }
     }
   }
 
