@@ -357,23 +357,6 @@ struct ImportTests {
     #expect(try sandbox.tree("Notes").paths.sorted() == ["empty", "good", "longer", "shorter"])
   }
 
-  @Test("Files of other sizes alone are counted in a note, and many missing ones in a line")
-  func counts() throws {
-    try make(
-      """
-      b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a', size=2); b.add(m.APP, 'b', b'b', size=0); b.add(m.APP, 'c', b'c'); b.finish()
-      b = m.IPhoneBackup('C'); b.add(m.APP, 'a', b'a')
-      for number in range(1234): b.add(m.APP, 'gone %d' % number, size=10)
-      b.finish()
-      """)
-    let other = try run("B").expect(errors: "were imported as they are: 2\n")
-    #expect(!other.errors.contains("missing") && !other.errors.contains("warning"), "\(other)")
-    let missing = try run("C", to: ["Missing"]).expect(exit: 3)
-    #expect(missing.errors.hasSuffix("warning: 1,234 of 1,235 files missing\n"), "\(missing)")
-    let result = try run("C", "--json", to: ["-o", "x.tar.zst"])
-    #expect(try result.expect(exit: 3).json()["missing_files"].number == 1234)
-  }
-
   @Test("A backup of an iPhone becomes a bundle with its groups beside it")
   func bundle() throws {
     try run(Self.sample("plain"), to: ["Ada.xcappdata"]).expect(
@@ -492,21 +475,6 @@ struct ImportTests {
   }
 
   // MARK: Inspecting
-
-  @Test("A directory of backups and a simulator's device say what they are")
-  func parents() throws {
-    let name = "00008030-001A2B3C4D5E6F70"
-    try sandbox.run(
-      Tools.system("mkdir"), "-p", sandbox("Backup"), sandbox("Device/data/Containers/Data/Application/X"))
-    try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("Backup/" + name))
-    let list = try sandbox.succeed("inspect Backup")
-    #expect(list.contains("a directory of device backups") && list.contains(name))
-    try sandbox.drydock("inspect Device").expect(output: "simctl get_app_container")
-    try sandbox.drydock("import Backup --list").expect(exit: 1, errors: "name one of them: \(name)")
-    for path in ["Backup", "Device"] {
-      try sandbox.drydock("snapshot", path, "-o", "x.tar.zst").expect(exit: 1)
-    }
-  }
 
   @Test("A tar of `adb exec-out run-as` is a container without an import")
   func runAs() throws {

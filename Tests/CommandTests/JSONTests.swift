@@ -160,14 +160,6 @@ struct JSONTests {
     #expect(verified["equal"].flag == false && verified["difference"].exists)
   }
 
-  @Test("A damaged archive is told in the document, with exit code 4")
-  func damaged() throws {
-    try sandbox.write("text.tar.zst", "not an archive\n")
-    let archives = try sandbox.drydock("verify text.tar.zst --json").expect(exit: 4).json()["archives"]
-    #expect(archives.list.map { $0["ok"].flag } == [false])
-    #expect(archives[0]["error"].text?.isEmpty == false)
-  }
-
   static let brokenDatabase = "Documents/BrokenBase.sqlite"
 
   /// A database that SQLite cannot read, with something in its log.

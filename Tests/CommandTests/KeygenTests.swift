@@ -48,10 +48,7 @@ struct KeygenTests {
 
   @Test("At a terminal the key is shown once, and no remark is made")
   func terminal() throws {
-    let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
-    let result = try Command.run(
-      Tools.system("python3"), [script, "", sandbox.program, "keygen"], environment: sandbox.environment
-    ).expect(errors: "# public key: age1")
+    let result = try sandbox.atTerminal("", ["keygen"]).expect(errors: "# public key: age1")
     #expect(!result.errors.contains("Public key:"))
   }
 }

@@ -156,13 +156,6 @@ struct RekeyTests {
     try holder.finish()
   }
 
-  /// Runs a rekey in place under `strace`, which changes one call of it.
-  private func traced(_ sandbox: Sandbox, _ call: String, _ what: String, _ arguments: [String]) throws
-    -> CommandResult
-  {
-    try sandbox.traced(call, what, arguments)
-  }
-
   @Test("A plain archive, killed or failing at any call: it is there, and the same command finishes")
   func plainKilled() throws {
     let (_, new) = try prepare(sandbox)
@@ -175,7 +168,7 @@ struct RekeyTests {
       for what in ["signal=SIGKILL", "error=EIO"] {
         for count in 1...most {
           try sandbox.shell("rm -rf Backups; mkdir Backups; cp P Backups/a.tar.zst")
-          let result = try traced(sandbox, call, what + ":when=\(count)", arguments)
+          let result = try sandbox.traced(call, what + ":when=\(count)", arguments)
           let names = try sandbox.names("Backups").filter { !$0.hasPrefix(".drydock-writing-") }
           states.insert(names)
           for name in names {

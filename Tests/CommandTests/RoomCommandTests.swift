@@ -30,10 +30,6 @@ struct RoomCommandTests {
   private static let samples = Sandbox.repository + "/Tests/MigrationEngineTests"
   private static let place = "Notes/databases/notes.db"
 
-  private func sql(_ sandbox: Sandbox, _ path: String, _ sql: String) throws -> String {
-    try sandbox.sqlite(path, sql)
-  }
-
   @Test("A Room container from the first look to the newest version, and back")
   func story() throws {
     let validated = try sandbox.succeed("validate")
@@ -48,19 +44,19 @@ struct RoomCommandTests {
     try sandbox.drydock("status Notes").expect(output: "version 1 of 4")
     try sandbox.succeed("migrate Notes")
     #expect(
-      try sql(sandbox, Self.place, "PRAGMA user_version; SELECT title FROM note;") == "4\nMilk\nPaint\n")
+      try sandbox.sqlite(Self.place, "PRAGMA user_version; SELECT title FROM note;") == "4\nMilk\nPaint\n")
     inspected = try sandbox.succeed("inspect Notes")
     #expect(inspected.contains("matches 4.json"), "\(inspected)")
     try sandbox.succeed("rollback Notes")
     #expect(
-      try sql(sandbox, Self.place, "PRAGMA user_version; SELECT body FROM note WHERE id = 1;")
+      try sandbox.sqlite(Self.place, "PRAGMA user_version; SELECT body FROM note WHERE id = 1;")
         == "1\ntwo bottles\n")
   }
 
   @Test("inspect names what Room would refuse")
   func inspectWarns() throws {
-    _ = try sql(
-      sandbox, Self.place, "DROP INDEX index_note_title; UPDATE room_master_table SET identity_hash = 'x'")
+    try sandbox.sqlite(
+      Self.place, "DROP INDEX index_note_title; UPDATE room_master_table SET identity_hash = 'x'")
     let inspected = try sandbox.drydock("inspect Notes")
     #expect(inspected.output.contains("differs from 1.json"), "\(inspected)")
     #expect(inspected.errors.contains("table note: index index_note_title (title): missing"), "\(inspected)")
@@ -90,8 +86,8 @@ struct RoomCommandTests {
       try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container")
       try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
     }
-    _ = try sql(
-      sandbox, "Fixtures/drifted/container/databases/notes.db",
+    try sandbox.sqlite(
+      "Fixtures/drifted/container/databases/notes.db",
       "ALTER TABLE folder ADD COLUMN color TEXT; DROP INDEX index_note_title")
     try sandbox.drydock("test").expect(
       exit: 1, output: "table folder: column color", "table note: index index_note_title (title)")

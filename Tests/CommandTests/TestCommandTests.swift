@@ -98,18 +98,6 @@ struct TestCommandTests {
     #expect(try sandbox.text("summary.md").hasPrefix("before\n### ❌ Migration tests\n"))
   }
 
-  @Test("Fixtures are named, or given as directories; one directory of fixtures means all of it")
-  func choice() throws {
-    let elsewhere = sandbox("elsewhere")
-    try sandbox.run(Tools.system("cp"), "-a", sandbox("Fixtures"), elsewhere)
-    let whole = try sandbox.drydock("test elsewhere --filter v6")
-    #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
-    // Twice the same, once by its directory.
-    try sandbox.drydock("test v6 Fixtures/v6").expect(output: "1 fixture: 1 passed")
-    try sandbox.drydock("test v6 elsewhere/v6").expect(exit: 64, errors: "two fixtures are called v6, ")
-    try sandbox.succeed("test v6", environment: ["DRYDOCK_FIXTURES": elsewhere])
-  }
-
   @Test("The pipelines of the guide run commands that there are, and their report is where they look for it")
   func guide() throws {
     let guide = try String(
