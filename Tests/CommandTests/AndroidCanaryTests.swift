@@ -60,8 +60,7 @@ struct AndroidCanaryTests {
       let needles = Canary.needles(.plain)
       func quiet(_ arguments: [String], code: Int32 = 0) throws {
         for form in [[], ["--json"]] {
-          let run = try Command.run(sandbox.program, arguments + form, directory: sandbox.directory.path)
-            .expect(exit: code)
+          let run = try sandbox.drydock(arguments + form).expect(exit: code)
           #expect(needles.found(in: Data(run.outputBytes)) == [], "\(arguments) \(run)")
           #expect(needles.found(in: Data(run.errorBytes)) == [], "\(arguments) \(run)")
         }

@@ -121,29 +121,4 @@ struct ForeignArchiveTests {
     #expect(count == "(1000, 0)\n")
     #expect(!sandbox.exists("container/Documents/a.sqlite-wal"))
   }
-
-  @Test("A killed command's copy goes with the next command on any container")
-  func killed() throws {
-    try sandbox.create()
-    try sandbox.python("open('Notes/Documents/large', 'wb').truncate(400 << 20)")
-    try Packing.gzip.pack(in: sandbox)
-    try sandbox.run(Tools.system("truncate"), "-s", "0", sandbox("Notes/Documents/large"))
-    for next in ["Notes", "Small.tar"] {
-      let command = try sandbox.start(["snapshot", "Notes.tar.gz", "-o", "A.tar.zst"])
-      while try sandbox.names("tmp").isEmpty, command.isRunning { usleep(1000) }
-      let scratch = try #require(try sandbox.names("tmp").first)
-      let mode =
-        try FileManager.default.attributesOfItem(atPath: sandbox("tmp/" + scratch))[.posixPermissions]
-        as? Int
-      #expect(mode == 0o700)
-      command.kill()
-      let result = try command.wait()
-      #expect(result.signal == SIGKILL, "\(result)")
-      #expect(try sandbox.names("tmp") == [scratch])
-      try sandbox.run(Tools.system("tar"), "-cf", "Small.tar", "Notes")
-      try sandbox.succeed("inspect", next)
-      #expect(try sandbox.names("tmp") == [])
-      #expect(!sandbox.exists("A.tar.zst"))
-    }
-  }
 }

@@ -127,60 +127,33 @@ struct LibraryTests {
   @Test("A package that depends on a version builds; with FULL_TESTS=1 all of it")
   func dependency() throws {
     try TemporaryDirectory.with { directory in
-      let (library, repositories) = (directory("drydock"), "\(Sandbox.repository)/.build/repositories")
-      func git(_ arguments: String...) throws -> String {
-        let identity = ["-c", "user.name=Drydock", "-c", "user.email=drydock@example.com"]
-        let result = try Command.run(Tools.system("git"), identity + arguments)
-        try #require(result.succeeded, "\(result)")
-        return result.output
-      }
-      for folder in [library, directory("mirrors"), directory("Maintain/Sources/Maintain")] {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-      }
-      try FileManager.default.createDirectory(atPath: "\(library)/Tests", withIntermediateDirectories: true)
-      // The fuzzer is a package of its own, with a build of its own.
-      let tests = try FileManager.default.contentsOfDirectory(atPath: "\(Sandbox.repository)/Tests")
-      for name in ["Package.swift", "Sources"] + tests.filter({ $0 != "Fuzzing" }).map({ "Tests/\($0)" }) {
-        try FileManager.default.copyItem(
-          atPath: "\(Sandbox.repository)/\(name)", toPath: "\(library)/\(name)")
-      }
-      _ = try git("-C", library, "init", "--quiet")
-      _ = try git("-C", library, "add", "--all", "--force")
-      _ = try git("-C", library, "commit", "--quiet", "--message", "A version")
-      _ = try git("-C", library, "tag", "1.0.0")
-
-      var mirrors: [String] = []
-      for name in try FileManager.default.contentsOfDirectory(atPath: repositories) {
-        let url = try git("-C", "\(repositories)/\(name)", "config", "remote.origin.url")
-          .trimmingCharacters(in: .newlines)
-        // A package's name is the last part of its address.
-        let mirror = directory("mirrors/\((url as NSString).lastPathComponent)")
-        try FileManager.default.createSymbolicLink(
-          atPath: mirror, withDestinationPath: "\(repositories)/\(name)")
-        mirrors.append(#"{"original": "\#(url)", "mirror": "file://\#(mirror)"}"#)
-      }
-      for (path, text) in [
-        (
-          ".swiftpm/configuration/mirrors.json",
-          #"{"object": [\#(mirrors.joined(separator: ","))], "version": 1}"#
-        ),
-        (
-          "Package.swift",
-          """
-          // swift-tools-version: 6.2
-          import PackageDescription
-          let package = Package(
-            name: "Maintain", platforms: [.macOS(.v15)],
-            dependencies: [.package(url: "file://\(library)", from: "1.0.0")],
-            targets: [.target(name: "Maintain", dependencies: [.product(name: "Drydock", package: "drydock")])])
-          """
-        ), ("Sources/Maintain/Maintain.swift", "import Drydock\n"),
-      ] {
-        let file = URL(fileURLWithPath: directory("Maintain/\(path)"))
-        try FileManager.default.createDirectory(
-          at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try Data(text.utf8).write(to: file)
-      }
+      // The fuzzer is a package of its own, with a build of its own. A package's name is the last part of its address.
+      let script = #"""
+        mkdir -p drydock/Tests mirrors Maintain/Sources/Maintain Maintain/.swiftpm/configuration
+        cp -a "$0/Package.swift" "$0/Sources" drydock/
+        for folder in "$0"/Tests/*; do [ "${folder##*/}" = Fuzzing ] || cp -a "$folder" drydock/Tests/; done
+        git=(git -C drydock -c user.name=Drydock -c user.email=drydock@example.com)
+        "${git[@]}" init --quiet; "${git[@]}" add --all --force
+        "${git[@]}" commit --quiet --message "A version"; "${git[@]}" tag 1.0.0
+        list=
+        for repository in "$0"/.build/repositories/*; do
+          url=$(git -C "$repository" config remote.origin.url); mirror=$PWD/mirrors/${url##*/}
+          ln -s "$repository" "$mirror"; list+="${list:+,}{\"original\": \"$url\", \"mirror\": \"file://$mirror\"}"
+        done
+        echo "{\"object\": [$list], \"version\": 1}" > Maintain/.swiftpm/configuration/mirrors.json
+        echo 'import Drydock' > Maintain/Sources/Maintain/Maintain.swift
+        cat > Maintain/Package.swift <<END
+        // swift-tools-version: 6.2
+        import PackageDescription
+        let package = Package(
+          name: "Maintain", platforms: [.macOS(.v15)],
+          dependencies: [.package(url: "file://$PWD/drydock", from: "1.0.0")],
+          targets: [.target(name: "Maintain", dependencies: [.product(name: "Drydock", package: "drydock")])])
+        END
+        """#
+      try Command.succeed(
+        Tools.system("bash"), ["-euo", "pipefail", "-c", script, Sandbox.repository],
+        directory: directory.path)
       let built = try Command.run(
         Tools.system("swift"),
         [

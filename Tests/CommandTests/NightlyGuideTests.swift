@@ -73,33 +73,6 @@ struct NightlyGuideTests {
     #expect(try sandbox.names("Backups").count == 2)
   }
 
-  @Test("The units are valid, and their commands run")
-  func units() throws {
-    try prepare(sandbox)
-    let units = try blocks("ini", in: sandbox)
-    #expect(units.count == 2)
-    try sandbox.write("drydock-notes.service", units[0])
-    try sandbox.write("drydock-notes.timer", units[1])
-    let commands = units[0].split(separator: "\n").filter { $0.hasPrefix("ExecStart=") }.map {
-      $0.dropFirst(10)
-    }
-    #expect(commands.count == 2)
-    for command in commands {
-      let result = try Command.run(
-        Tools.system("env"), ["-i"] + command.split(separator: " ").map(String.init),
-        directory: sandbox("etc")
-      ).expect()
-      #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
-    }
-    guard let analyze = try? Tools.system("systemd-analyze") else {
-      return print("systemd-analyze is not installed: the units were not verified")
-    }
-    let result = try Command.run(
-      analyze, ["verify", sandbox("drydock-notes.service"), sandbox("drydock-notes.timer")])
-    let own = result.errors.split(separator: "\n").filter { $0.contains("drydock-notes") }
-    #expect(result.succeeded && own.isEmpty, "\(result)")
-  }
-
   @Test("Everything of an instance is removed after a question")
   func asked() throws {
     try sandbox.shell("mkdir Notes Backups; echo text > Notes/file")

@@ -134,7 +134,7 @@ struct RekeyTests {
       (["rekey", "Damaged", "--replace"] + from + to, 4, ["the key fits, but"]),
       (["rekey", "old", "--replace"] + from + to, 4, ["not an archive"]),
       (["rekey", "None", "--replace"] + to, 1, ["no such archive"]),
-    ] as [([String], Int32, [String])] { try sandbox.expectRefusal(arguments, exit: exit, words) }
+    ] as [([String], Int32, [String])] { try sandbox.expectError(arguments, exit: exit, words) }
     try sandbox.tree(".").without("tmp").expectSame(as: before, ignoringTimesOf: [""])
     let none = try sandbox.drydock(["rekey", "-r", "Empty", "--replace"] + from + to).expect()
     #expect(none.output == "no archives\n", "\(none)")

@@ -50,36 +50,6 @@ struct StoryTests {
   }
 
   @Test(
-    "A snapshot while the app writes: stock tools open it, and no transaction is torn",
-    .timeLimit(.minutes(5)))
-  func snapshotWhileWriting() throws {
-    try sandbox.create(version: 4)
-    let app = try Command.spawn(sandbox.app, ["write", sandbox("Notes")])
-    try app.waitForLine("ready")
-    for round in 0..<5 {
-      let archive = try sandbox.snapshot()
-      #expect(app.isRunning, "round \(round)")
-      let folder = "Opened-\(round)"
-      try sandbox.run(Tools.system("mkdir"), sandbox(folder))
-      if round.isMultiple(of: 2) {
-        try sandbox.run(Tools.system("bsdtar"), "-xf", archive, "-C", sandbox(folder))
-      } else {
-        try sandbox.run(Tools.system("tar"), "--zstd", "-xf", archive, "-C", sandbox(folder))
-      }
-      let database = sandbox("\(folder)/container/" + Sandbox.newDatabase)
-      let check = try sandbox.run(sandbox.app, "check", database)
-      #expect(
-        check.contains("integrity ok, foreign keys ok, 5 tasks, all accounts together 200000"),
-        "round \(round)")
-      #expect(!sandbox.exists("\(folder)/container/\(Sandbox.newDatabase)-wal"))
-      try sandbox.run(Tools.system("zstd"), "-q", "-t", archive)
-      try sandbox.succeed("verify", archive, "--data")
-    }
-    app.closeInput()
-    try app.wait().expect()
-  }
-
-  @Test(
     "Snapshot, then restore into an empty place: equal trees but for what is excluded",
     arguments: ["absent", "empty"])
   func roundTrip(_ place: String) throws {
