@@ -66,30 +66,6 @@ struct FleetTests {
     }
   }
 
-  @Test("A full disk fails the containers on it, and no other; they are done when there is room")
-  func fullDisk() throws {
-    let disk = try Namespace(
-      sandbox,
-      """
-      cd "$0"; mkdir Disk; mount -t tmpfs -o size=8m none Disk
-      for n in c2 c5; do mv All/$n Disk/$n; ln -s ../Disk/$n All/$n; done
-      head -c 100000000 /dev/zero > Disk/filler || true
-      """)
-    let migrate = ["migrate", "--all", "All", "--run", "r1", "--shard", "1/1", "--result", "results.jsonl"]
-    try disk.run(sandbox.program, migrate).expect(exit: 3)
-    let first = try summary(sandbox, ["results.jsonl"], exit: 3)
-    #expect(first["failures"].list.map { $0["code"].text } == ["noSpace"], "\(first)")
-    let failure = first["failures"][0]
-    #expect(failure["count"].number == 2 && failure["container"].text == "c2")
-    _ = try disk.run("/bin/rm", ["Disk/filler"])
-    try disk.run(sandbox.program, migrate).expect()
-    let second = try summary(sandbox, ["results.jsonl"])
-    let versions = second["versions"].list.map {
-      [$0["before"].number, $0["after"].number, $0["count"].number]
-    }
-    #expect(versions == [[0, Sandbox.latest, 6]] && second["changed_again_count"].number == 0, "\(second)")
-  }
-
   @Test("A wave does the first ones by hash; too many failures end the run, and what was not started is said")
   func waves() throws {
     let wave = ["migrate", "--all", "All", "--json", "--first", "2"]

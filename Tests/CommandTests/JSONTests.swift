@@ -88,28 +88,6 @@ struct JSONTests {
     #expect(document["raw_databases"].keys == [Self.brokenDatabase])
   }
 
-  @Test("What a document says is so")
-  func content() throws {
-    try sandbox.create()
-    let inspected = try sandbox.document("inspect Notes")
-    #expect(inspected["container"]["app"].text == "com.example.notes")
-    #expect(inspected["container"]["schema_version"].number == 0)
-    #expect(inspected["pending"].list.count == Sandbox.latest)
-
-    let snapshot = try sandbox.document("snapshot Notes -r Backups")
-    let path = try #require(snapshot["path"].text)
-    #expect(snapshot["archive_bytes"].number == (try RawFiles.read(Array(path.utf8)).count))
-
-    let pending = try sandbox.drydock("status Notes --json --exit-code").expect(exit: 2).json()
-    let states = pending["migrations"].list.map { $0["state"].text }
-    #expect(states == Array(repeating: "pending", count: Sandbox.latest))
-
-    let transaction = try sandbox.document("migrate Notes")["transaction"].text
-    let transactions = try sandbox.document("log Notes")["transactions"]
-    #expect(transaction != nil && transactions.list.map { $0["transaction"].text } == [transaction])
-    #expect(transactions[0]["state"].text == "undoable")
-  }
-
   /// Command lines that fail, with their exit code.
   static let failures: [(Int32, String)] = [
     (1, "inspect Nowhere"), (1, "explain Notes ../x"), (64, "snapshot Notes"), (1, "list -r Nowhere"),

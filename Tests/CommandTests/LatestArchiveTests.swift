@@ -56,18 +56,4 @@ struct LatestArchiveTests {
       #expect(sandbox.exists("New/Documents/own.txt"), "\(own)")
     }
   }
-
-  @Test("For a container that the repository does not know it is the only instance's, or ambiguous")
-  func unknown() throws {
-    try with { sandbox in
-      try sandbox.write("Stranger/Documents/a.txt", "a\n")
-      try sandbox.drydock("restore latest Stranger -r Backups --from-other").expect(
-        exit: 1, errors: "archives of 2 instances")
-      try sandbox.succeed("snapshot Other -r One")
-      try sandbox.drydock("restore latest Stranger -r One").expect(exit: 4, errors: "--from-other")
-      try sandbox.succeed("restore latest Stranger -r One --from-other")
-      try sandbox.succeed("restore latest New -r One")
-      try sandbox.tree("New").expectSame(as: sandbox.tree("Stranger"), ignoringTimesOf: [""])
-    }
-  }
 }

@@ -7,11 +7,11 @@ import Testing
 struct NamedDatabaseTests {
   private static let path = "Documents/store.json"
 
-  private func prepare(_ sandbox: Sandbox, isNamed: Bool) throws {
+  private func prepare(_ sandbox: Sandbox) throws {
     try sandbox.write(
       "drydock.yaml",
       "app: com.example.odd\nlayout: generic\nmigrations: Own\nversion-markers: [{defaults: v}]\n"
-        + (isNamed ? "databases: {store: \(Self.path)}\n" : ""))
+        + "databases: {store: \(Self.path)}\n")
     try sandbox.write(
       "Own/0001_sql.yaml",
       "steps: [sql: {database: store, up: \"INSERT INTO t VALUES ('new')\", down: \"DELETE FROM t WHERE x = 'new'\"}]\n"
@@ -29,7 +29,7 @@ struct NamedDatabaseTests {
   @Test("It is captured, migrated, locked and restored as a database")
   func named() throws {
     try Sandbox.with { sandbox in
-      try prepare(sandbox, isNamed: true)
+      try prepare(sandbox)
       try sandbox.succeed("baseline Notes --to 0")
       let shown = try sandbox.succeed("inspect Notes --json")
       #expect(shown.contains("\"tables\" : 1"), "\(shown)")
@@ -53,16 +53,6 @@ struct NamedDatabaseTests {
       #expect(try rows(sandbox, "Notes/" + Self.path) == "old\n")
       try sandbox.succeed("restore A Again")
       #expect(try rows(sandbox, "Again/" + Self.path) == "old\n")
-    }
-  }
-
-  @Test("Without its name it is a file")
-  func unnamed() throws {
-    try Sandbox.with { sandbox in
-      try prepare(sandbox, isNamed: false)
-      try sandbox.succeed("snapshot Notes -o A")
-      let shown = try sandbox.succeed("show A --json")
-      #expect(shown.contains(Self.path) && !shown.contains("\"kind\" : \"database\""), "\(shown)")
     }
   }
 }
