@@ -2,29 +2,37 @@ import Foundation
 
 /// A package's manifest and the imports of its sources, compared with the agreed layering.
 struct Architecture {
-  var manifest: String
+  /// The repository.
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent()
+
+  /// Without the tests.
+  var targets: [PackageText.Target]
   /// By target.
   var imports: [String: [SourceImports.Import]] = [:]
   /// How many source files were read: a check that reads none proves nothing.
   private(set) var files = 0
 
   /// The package on disk.
-  init(root: URL) throws {
-    manifest = try String(contentsOf: root.appendingPathComponent("Package.swift"), encoding: .utf8)
-    for target in try PackageText(manifest).targets where !target.isTest {
-      let read = try SourceImports(below: root.appendingPathComponent(target.path), root: root)
+  init() throws {
+    targets = try Self.targets()
+    for target in targets {
+      let read = try SourceImports(below: Self.root.appendingPathComponent(target.path), root: Self.root)
       imports[target.name] = read.imports
       files += read.files
     }
   }
 
-  /// Each import or dependency that is not allowed, one sentence each.
-  func violations() throws -> [String] {
-    let targets = try PackageText(manifest).targets.filter { !$0.isTest }
-    return wrongArrows(targets) + sharedLibraries(targets) + cycles(targets)
+  /// The targets of the manifest, without the tests.
+  static func targets(_ edited: (String) throws -> String = { $0 }) throws -> [PackageText.Target] {
+    let manifest = try String(contentsOf: root.appendingPathComponent("Package.swift"), encoding: .utf8)
+    return try PackageText(edited(manifest)).targets.filter { !$0.isTest }
   }
 
-  private func wrongArrows(_ targets: [PackageText.Target]) -> [String] {
+  /// Each import or dependency that is not allowed, one sentence each.
+  var violations: [String] { wrongArrows + sharedLibraries + cycles }
+
+  private var wrongArrows: [String] {
     var lines: [String] = []
     for target in targets {
       guard let allowed = Layering.mayImport(target.name) else {
@@ -46,7 +54,7 @@ struct Architecture {
     return lines
   }
 
-  private func sharedLibraries(_ targets: [PackageText.Target]) -> [String] {
+  private var sharedLibraries: [String] {
     Layering.oneImporter.sorted().compactMap { library in
       let importers = targets.filter { target in
         target.dependencies.contains(library)
@@ -58,7 +66,7 @@ struct Architecture {
   }
 
   /// What is left when everything without arrows to the rest has been taken away, again and again.
-  private func cycles(_ targets: [PackageText.Target]) -> [String] {
+  private var cycles: [String] {
     let names = Set(targets.map(\.name))
     var arrows: [String: Set<String>] = [:]
     for target in targets {

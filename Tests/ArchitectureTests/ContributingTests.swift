@@ -3,11 +3,9 @@ import Testing
 
 @Suite("CONTRIBUTING.md shows the modules, and four walks through them, as they are")
 struct ContributingTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent()
 
   private func text(of path: String) throws -> String {
-    try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
+    try String(contentsOf: Architecture.root.appendingPathComponent(path), encoding: .utf8)
   }
 
   @Test("The table of modules is that of Package.swift; `Scripts/docs modules` writes it")

@@ -4,9 +4,7 @@ import Testing
 /// The guides are read in the repository as well as in DocC, where `Scripts/docs` turns their relative links into DocC's.
 @Suite("Links in guides")
 struct GuideLinkTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent()
-  private static let guides = root.appendingPathComponent("Sources/Drydock/Drydock.docc")
+  private static let guides = Architecture.root.appendingPathComponent("Sources/Drydock/Drydock.docc")
 
   private static func guideNames() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: guides.path).filter { $0.hasSuffix(".md") }.sorted()
@@ -36,8 +34,9 @@ struct GuideLinkTests {
   @Test("Every link leads to a page and a heading that exist")
   func targets() throws {
     let files =
-      try ["README.md", "CONTRIBUTING.md"].map { Self.root.appendingPathComponent($0) }
+      try ["README.md", "CONTRIBUTING.md"].map { Architecture.root.appendingPathComponent($0) }
       + Self.guideNames().map { Self.guides.appendingPathComponent($0) }
+    var anchors: [URL: Set<String>] = [:]
     for file in files {
       let text = try prose(of: file)
       #expect(
@@ -52,8 +51,11 @@ struct GuideLinkTests {
           continue
         }
         if parts.count > 1 {
-          let found = try anchors(of: target).contains(String(parts[1]))
-          #expect(found, "\(file.lastPathComponent): \(link): the page has no such heading")
+          let known = try anchors[target] ?? self.anchors(of: target)
+          anchors[target] = known
+          #expect(
+            known.contains(String(parts[1])),
+            "\(file.lastPathComponent): \(link): the page has no such heading")
         }
       }
     }
@@ -61,7 +63,7 @@ struct GuideLinkTests {
 
   @Test("The README and the overview list every guide", arguments: ["README.md", "Drydock.md"])
   func listed(_ list: String) throws {
-    let file = (list == "README.md" ? Self.root : Self.guides).appendingPathComponent(list)
+    let file = (list == "README.md" ? Architecture.root : Self.guides).appendingPathComponent(list)
     let linked = Set(try links(of: file).map { ($0 as NSString).lastPathComponent })
     let missing = try Self.guideNames().filter { $0 != list && !linked.contains($0) }
     #expect(missing == [], "\(list) does not list these guides")

@@ -7,7 +7,6 @@ struct PackageText {
     var name: String
     var path: String
     var isTest: Bool
-    var isSystemLibrary: Bool
     var dependencies: Set<String>
   }
 
@@ -26,13 +25,13 @@ struct PackageText {
     let list = code[start.upperBound...]
     for match in list.matches(of: /\.(target|executableTarget|testTarget|systemLibrary)\(/) {
       let kind = String(match.1)
-      let call = try Self.balanced(list[match.range.upperBound...], open: "(", close: ")", depth: 1)
+      let call = try Self.balanced(list[match.range.upperBound...], "(", ")")
       guard let name = call.firstMatch(of: /name: "(\w+)"/)?.1 else {
         throw Unreadable("a target has no name")
       }
       var dependencies: Set<String> = []
       if let found = call.firstRange(of: "dependencies: [") {
-        let words = try Self.balanced(call[found.upperBound...], open: "[", close: "]", depth: 1)
+        let words = try Self.balanced(call[found.upperBound...], "[", "]")
         for word in words.split(separator: ",") {
           let word = word.trimmingCharacters(in: .whitespacesAndNewlines)
           if word.isEmpty { continue }
@@ -49,16 +48,14 @@ struct PackageText {
       targets.append(
         Target(
           name: String(name), path: path ?? (kind == "testTarget" ? "Tests/" : "Sources/") + name,
-          isTest: kind == "testTarget", isSystemLibrary: kind == "systemLibrary", dependencies: dependencies))
+          isTest: kind == "testTarget", dependencies: dependencies))
     }
     if targets.isEmpty { throw Unreadable("no target was found") }
   }
 
   /// The text up to the bracket that closes the one before it.
-  private static func balanced(
-    _ text: Substring, open: Character, close: Character, depth: Int
-  ) throws -> Substring {
-    var depth = depth
+  private static func balanced(_ text: Substring, _ open: Character, _ close: Character) throws -> Substring {
+    var depth = 1
     for index in text.indices {
       if text[index] == open { depth += 1 }
       if text[index] == close { depth -= 1 }

@@ -4,13 +4,11 @@ import Testing
 /// The public types of the library, as a list that a person has agreed to: a new one is a decision.
 @Suite("The public surface")
 struct PublicSurfaceTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent()
-  private let list = root.appendingPathComponent("Tests/ArchitectureTests/PublicSurface.txt")
+  private let list = Architecture.root.appendingPathComponent("Tests/ArchitectureTests/PublicSurface.txt")
 
   /// `Module Type` for each, sorted; a nested type has the names around it.
   private static let types = Result {
-    let sources = root.appendingPathComponent("Sources")
+    let sources = Architecture.root.appendingPathComponent("Sources")
     var found: [String] = []
     for module in try FileManager.default.contentsOfDirectory(atPath: sources.path) {
       let directory = sources.appendingPathComponent(module)
@@ -64,7 +62,7 @@ struct PublicSurfaceTests {
       "init?(rawValue", "init(rawValue", "rawValue:",
     ]
     var missing: [String] = []
-    let sources = Self.root.appendingPathComponent("Sources")
+    let sources = Architecture.root.appendingPathComponent("Sources")
     for path in try FileManager.default.subpathsOfDirectory(atPath: sources.path)
     where path.hasSuffix(".swift") {
       let text = try String(contentsOf: sources.appendingPathComponent(path), encoding: .utf8)
