@@ -7,21 +7,22 @@ import Testing
 
 /// Files that are no archive, and tar streams that no honest writer makes.
 @Suite struct ForeignFileTests {
-  private func code(opening bytes: [UInt8], in directory: TemporaryDirectory) throws -> DrydockError.Code? {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func code(opening bytes: [UInt8]) throws -> DrydockError.Code? {
     try store(bytes, at: directory("file"))
     return errorCode { _ = try ArchiveReader(path: directory("file")) }
   }
 
   @Test func otherFilesAreRecognised() throws {
-    let directory = try TemporaryDirectory()
-    #expect(try code(opening: [], in: directory) == .truncated)
-    #expect(try code(opening: [0x28, 0xB5], in: directory) == .truncated)
-    #expect(try code(opening: Array("hello".utf8), in: directory) == .notAnArchive)
-    #expect(try code(opening: [UInt8](repeating: 0, count: 5000), in: directory) == .notAnArchive)
-    #expect(try code(opening: Array("age-encryption.org/v1\n-> X25519 abc".utf8), in: directory) == .damaged)
-    #expect(
-      try code(opening: Array("-----BEGIN AGE ENCRYPTED FILE-----\nYWdl".utf8), in: directory) == .encrypted
-    )
+    for (bytes, expected) in [
+      ([], .truncated), ([0x28, 0xB5], .truncated), (Array("hello".utf8), .notAnArchive),
+      ([UInt8](repeating: 0, count: 5000), .notAnArchive),
+      (Array("age-encryption.org/v1\n-> X25519 abc".utf8), .damaged),
+      (Array("-----BEGIN AGE ENCRYPTED FILE-----\nYWdl".utf8), .encrypted),
+    ] as [([UInt8], DrydockError.Code)] { #expect(try code(opening: bytes) == expected) }
     #expect(errorCode { _ = try ArchiveReader(path: directory.path) } == .notAnArchive)
     #expect(errorCode { _ = try ArchiveReader(path: directory("absent")) } == .io)
     #expect(try run("mkfifo", [directory("fifo")]).succeeded)
@@ -35,14 +36,13 @@ import Testing
   }
 
   @Test func aForeignTarIsRecognised() throws {
-    let directory = try TemporaryDirectory()
     try store(Array("content".utf8), at: directory("one"))
     #expect(try run("tar", ["--zstd", "-cf", "foreign.tar.zst", "one"], in: directory.path).succeeded)
     #expect(errorCode { _ = try ArchiveReader(path: directory("foreign.tar.zst")) } == .notAnArchive)
   }
 
   /// The code of the error that walking a tar stream gives.
-  private func code(walking tar: [UInt8], in directory: TemporaryDirectory) throws -> DrydockError.Code? {
+  private func code(walking tar: [UInt8]) throws -> DrydockError.Code? {
     try seal(tar, at: directory("sealed"))
     return errorCode { _ = try readAll(directory("sealed")) }
   }
@@ -56,7 +56,6 @@ import Testing
   }
 
   @Test func hostileTarStreamsAreRefused() throws {
-    let directory = try TemporaryDirectory()
     let x = directory("x")
     try FileManager.default.createDirectory(atPath: x + "/d", withIntermediateDirectories: true)
     try store(Array("one".utf8), at: x + "/one")
@@ -68,48 +67,40 @@ import Testing
     #expect(try run("truncate", ["-s", "1G", "sparse"], in: x).succeeded)
 
     let honest = try pack(["one", "d", "link"], in: x)
-    #expect(try code(walking: honest, in: directory) == nil)
-    #expect(try code(walking: pack([x + "/one"], in: x), in: directory) == .unsafeName)
-    #expect(try code(walking: pack(["d/../one"], in: x), in: directory) == .unsafeName)
-    #expect(try code(walking: pack(["./one"], in: x), in: directory) == .unsafeName)
-    #expect(
-      try code(walking: pack(["--hard-dereference", "one", "one"], in: x), in: directory) == .unsafeName)
-    #expect(try code(walking: pack(["fifo"], in: x), in: directory) == .damaged)
-    #expect(try code(walking: pack(["-S", "sparse"], in: x), in: directory) == .damaged)
-    // A hard link whose file is not in the archive, and something below a link and below a file.
-    #expect(
-      try code(walking: pack(["one", "hard", "--transform=s,^one$,other,H"], in: x), in: directory)
-        == .unsafeName)
-    #expect(
-      try code(walking: pack(["link", "d/two", "--transform=s,^d/,link/,rS"], in: x), in: directory)
-        == .unsafeName)
-    #expect(
-      try code(walking: pack(["one", "d/two", "--transform=s,^d/,one/,r"], in: x), in: directory)
-        == .unsafeName)
-    #expect(
-      try code(walking: pack(["d/two", "one", "--transform=s,^one$,d,r"], in: x), in: directory)
-        == .unsafeName)
+    #expect(try code(walking: honest) == nil)
+    for (arguments, expected) in [
+      ([x + "/one"], .unsafeName), (["d/../one"], .unsafeName), (["./one"], .unsafeName),
+      (["--hard-dereference", "one", "one"], .unsafeName), (["fifo"], .damaged),
+      (["-S", "sparse"], .damaged),
+      // A hard link whose file is not in the archive, and something below a link and below a file.
+      (["one", "hard", "--transform=s,^one$,other,H"], .unsafeName),
+      (["link", "d/two", "--transform=s,^d/,link/,rS"], .unsafeName),
+      (["one", "d/two", "--transform=s,^d/,one/,r"], .unsafeName),
+      (["d/two", "one", "--transform=s,^one$,d,r"], .unsafeName),
+    ] as [([String], DrydockError.Code)] {
+      #expect(try code(walking: pack(arguments, in: x)) == expected, "\(arguments)")
+    }
 
     // The end: missing, half, followed by more.
     let end = try #require(lastContent(honest))
-    #expect(try code(walking: Array(honest[..<end]), in: directory) == .truncated)
-    #expect(try code(walking: Array(honest[..<(end + 512)]), in: directory) == .truncated)
-    #expect(try code(walking: Array(honest[..<(end + 1024)]), in: directory) == nil)
-    #expect(try code(walking: honest + honest, in: directory) == .damaged)
-    #expect(try code(walking: honest + [1], in: directory) == .damaged)
+    #expect(try code(walking: Array(honest[..<end])) == .truncated)
+    #expect(try code(walking: Array(honest[..<(end + 512)])) == .truncated)
+    #expect(try code(walking: Array(honest[..<(end + 1024)])) == nil)
+    #expect(try code(walking: honest + honest) == .damaged)
+    #expect(try code(walking: honest + [1]) == .damaged)
 
     // Content that is not all there, a damaged header, no tar at all.
     let long = try pack(["long"], in: x)
-    #expect(try code(walking: Array(long[..<3000]), in: directory) == .truncated)
+    #expect(try code(walking: Array(long[..<3000])) == .truncated)
     var bent = honest
     bent[1024] ^= 1
-    #expect(try code(walking: bent, in: directory) != nil)
-    #expect(try code(walking: [UInt8](repeating: 7, count: 4096), in: directory) != nil)
+    #expect(try code(walking: bent) != nil)
+    #expect(try code(walking: [UInt8](repeating: 7, count: 4096)) != nil)
     // Another format inside, which libarchive would know.
     let cpio = try run("bsdtar", ["--format=cpio", "-cf", "-", "one"], in: x).outputBytes
-    #expect(try code(walking: cpio, in: directory) != nil)
+    #expect(try code(walking: cpio) != nil)
     let v7 = try run("tar", ["--format=v7", "-cf", "-", "one"], in: x).outputBytes
-    #expect(try code(walking: v7, in: directory) == .damaged)
+    #expect(try code(walking: v7) == .damaged)
   }
 
   /// Where the zeros at the end begin, in whole blocks.

@@ -7,28 +7,37 @@ import Testing
 
 /// Reading parts.
 @Suite struct ReaderTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// An archive of random bytes.
+  private func reader(_ size: Int) throws -> ArchiveReader {
+    var random = SeededRandom(seed: UInt64(size))
+    try writeArchive([Sample("r", random.bytes(size))], to: directory("a"))
+    return try ArchiveReader(path: directory("a"))
+  }
+
   @Test func anyRangeIsThatPartOfTheStream() throws {
-    let directory = try TemporaryDirectory()
     var random = SeededRandom(seed: 7)
     let text = Array(String(repeating: "the quick brown fox ", count: 400_000).utf8)
     try writeArchive(
       [Sample("r", random.bytes(9_000_000)), Sample("t", text), Sample("s", random.bytes(5_000_000))],
       to: directory("a"))
     let reader = try ArchiveReader(path: directory("a"))
-    let tar = try tarStream(reader)
-    let zstd = try run("zstd", ["-dcq", directory("a")]).outputBytes
-    #expect(tar == zstd)
+    let tar = Data(try tarStream(reader))
+    #expect(try tar == Data(run("zstd", ["-dcq", directory("a")]).outputBytes))
     let edges = reader.frames.flatMap { [Int($0.tarOffset), Int($0.tarEnd)] }
     for round in 0..<150 {
       var offset = Int.random(in: 0...tar.count, using: &random)
       if round % 3 == 0, let edge = edges.randomElement(using: &random) {
         offset = min(max(edge + Int.random(in: -2...2, using: &random), 0), tar.count)
       }
-      let longest = round % 10 == 0 ? tar.count : 10_000
+      let longest = round % 30 == 0 ? tar.count : 10_000
       let length = Int.random(in: 0...min(longest, tar.count - offset), using: &random)
-      var bytes: [UInt8] = []
-      try reader.read(offset: UInt64(offset), length: UInt64(length)) { bytes += $0 }
-      #expect(bytes == Array(tar[offset..<offset + length]))
+      var bytes = Data()
+      try reader.read(offset: UInt64(offset), length: UInt64(length)) { bytes.append(contentsOf: $0) }
+      #expect(bytes == tar[offset..<offset + length])
     }
     for (offset, length) in [
       (UInt64(tar.count), UInt64(1)), (0, UInt64(tar.count) + 1), (.max, .max), (1, .max),
@@ -38,10 +47,7 @@ import Testing
   }
 
   @Test func onlyTheFramesOfARangeAreRead() throws {
-    let directory = try TemporaryDirectory()
-    var random = SeededRandom(seed: 8)
-    try writeArchive([Sample("r", random.bytes(30_000_000))], to: directory("a"))
-    let reader = try ArchiveReader(path: directory("a"))
+    let reader = try reader(30_000_000)
     #expect(reader.bytesRead < 1000)
     try reader.read(offset: 10_000_000, length: 10) { _ in }
     #expect(reader.bytesRead < 5 << 20)
@@ -52,23 +58,17 @@ import Testing
 
   @Test func readingInsideOfReadingAndStoppingMidway() throws {
     struct Stop: Error {}
-    let directory = try TemporaryDirectory()
-    var random = SeededRandom(seed: 9)
-    try writeArchive([Sample("r", random.bytes(40_000_000))], to: directory("a"))
-    let reader = try ArchiveReader(path: directory("a"))
+    let reader = try reader(13_000_000)
     let tar = try tarStream(reader)
-    var position = 0
+    var all = Data()
     try reader.read(offset: 0, length: reader.tarSize) { piece in
-      for place in [position, 0, tar.count - 1, tar.count / 2] {
+      for place in [all.count, 0, tar.count - 1, tar.count / 2] {
         try reader.read(offset: UInt64(place), length: 1) { #expect($0[0] == tar[place]) }
       }
-      #expect(piece.elementsEqual(tar[position..<position + piece.count]))
-      position += piece.count
+      all.append(contentsOf: piece)
     }
+    #expect(all == Data(tar))
     #expect(throws: Stop.self) { try reader.read(offset: 0, length: reader.tarSize) { _ in throw Stop() } }
-    #expect(throws: Stop.self) {
-      try reader.members { _, _, content in try content.read { _ in throw Stop() } }
-    }
     #expect(try readAll(reader).count == 2)
   }
 

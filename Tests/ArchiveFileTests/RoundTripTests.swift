@@ -7,6 +7,10 @@ import Testing
 
 /// What is written comes back, and stock tools see the same.
 @Suite struct RoundTripTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
   private static let time: Int64 = 1_700_000_000_123_456_789
 
   /// One member of every kind, with everything that is hard about names and metadata.
@@ -50,7 +54,6 @@ import Testing
   }
 
   @Test func everyKindComesBack() throws {
-    let directory = try TemporaryDirectory()
     let samples = Self.everyKind()
     let built = try writeArchive(samples, to: directory("a"))
     let reader = try ArchiveReader(path: directory("a"))
@@ -71,7 +74,6 @@ import Testing
   }
 
   @Test func severalFramesComeBackWithAnyNumberOfThreads() throws {
-    let directory = try TemporaryDirectory()
     var random = SeededRandom(seed: 1)
     let samples = (0..<40).map { index in
       index % 2 == 0
@@ -90,20 +92,19 @@ import Testing
   }
 
   @Test func skippedContentsAreNotRead() throws {
-    let directory = try TemporaryDirectory()
     var random = SeededRandom(seed: 2)
     let samples = [Sample("big", random.bytes(40 << 20)), Sample("small", [1])]
     try writeArchive(samples, to: directory("a"))
     let reader = try ArchiveReader(path: directory("a"))
     var names: [String] = []
-    try reader.members { member, _, _ in names.append(member.printableName) }
+    let walk = try reader.walk()
+    while let (member, _) = try walk.next() { names.append(member.printableName) }
     #expect(names == ["big", "small", "manifest.sqlite"])
     #expect(reader.bytesRead < reader.fileSize / 2)
   }
 
   @Test func filesBeyondEightGigabytesAreAnnounced() throws {
     // Zeros: 9 GiB would be slow, so the header alone is looked at, through the unfinished file.
-    let directory = try TemporaryDirectory()
     let sink = try FrameSinkProbe(directory("a"))
     try sink.encoder.writeHeader(.file("huge", size: 9 << 30, modified: Self.time))
     let text = String(decoding: try sink.contents(), as: UTF8.self)
@@ -111,7 +112,6 @@ import Testing
   }
 
   @Test func unusualNumbersOfBytes() throws {
-    let directory = try TemporaryDirectory()
     // Members whose content ends at, before and behind a block's and a frame's end.
     for size in [0, 1, 511, 512, 513, ArchiveFormat.frameSize - 4096, ArchiveFormat.frameSize, 9 << 20] {
       let sample = Sample("f", [UInt8](repeating: 0x61, count: size))

@@ -51,8 +51,7 @@ func writeArchive(
   _ samples: [Sample], to path: String, manifest: [UInt8] = Array("the manifest".utf8), threads: Int = 2,
   encryption: AgeTarget? = nil
 ) throws -> BuiltArchive {
-  let file = try FileDescriptor.open(
-    FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+  let file = try emptyFile(path)
   return try file.closeAfter {
     let writer = try ArchiveWriter(to: file, threads: threads, encryption: encryption)
     var offsets = try samples.map { try writer.addMember($0.member, contents: $0.content) }
@@ -62,17 +61,17 @@ func writeArchive(
     let fileSize = try writer.finish(
       manifest: ManifestLocation(
         offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
-    return BuiltArchive(
-      bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), fileSize: fileSize, offsets: offsets)
+    return BuiltArchive(bytes: try stored(path), fileSize: fileSize, offsets: offsets)
   }
 }
 
 /// Everything that the walk of an archive gives.
 func readAll(_ reader: ArchiveReader) throws -> [(sample: Sample, offset: UInt64)] {
   var result: [(Sample, UInt64)] = []
-  try reader.members { member, offset, content in
+  let walk = try reader.walk()
+  while let (member, offset) = try walk.next() {
     var bytes: [UInt8] = []
-    try content.read { bytes += $0 }
+    try reader.read(offset: offset, length: member.contentSize) { bytes += $0 }
     result.append((Sample(member, bytes), offset))
   }
   return result
@@ -97,6 +96,14 @@ func run(_ program: String, _ arguments: [String], in directory: String? = nil) 
 
 func store(_ bytes: [UInt8], at path: String) throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
 
+func stored(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+
+/// A file to write an archive into.
+func emptyFile(_ path: String) throws -> FileDescriptor {
+  try FileDescriptor.open(
+    FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+}
+
 /// The code of the `DrydockError` that a step throws; nil when it throws none.
 func errorCode(_ body: () throws -> Void) -> DrydockError.Code? {
   do {
@@ -116,8 +123,7 @@ struct FrameSinkProbe {
 
   init(_ path: String) throws {
     self.path = path
-    let file = try FileDescriptor.open(
-      FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+    let file = try emptyFile(path)
     output = try ArchiveSink(file)
     frames = FrameWriter(output, level: 1, workers: 1)
     encoder = try TarEncoder(frames)
@@ -134,8 +140,7 @@ struct FrameSinkProbe {
 
 /// Puts any bytes into an archive as its tar stream, whatever they are.
 func seal(_ tar: [UInt8], at path: String) throws {
-  let file = try FileDescriptor.open(
-    FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+  let file = try emptyFile(path)
   try file.closeAfter {
     let output = try ArchiveSink(file)
     let frames = FrameWriter(output, level: 1, workers: 2)
@@ -155,24 +160,4 @@ func tail(_ entries: [SeekTable.Entry], _ location: ManifestLocation) throws -> 
   let last = SeekTable.Entry(
     compressedSize: UInt32(frame.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing)
   return frame + (try SeekTable.encode(entries + [last]))
-}
-
-/// The content of a member.
-struct MemberContent {
-  let reader: ArchiveReader
-  let offset, size: UInt64
-
-  func read(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    try reader.read(offset: offset, length: size, into: body)
-  }
-}
-
-extension ArchiveReader {
-  /// Visits all members of a walk.
-  func members(_ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void) throws {
-    let walk = try walk()
-    while let (member, offset) = try walk.next() {
-      try visit(member, offset, MemberContent(reader: self, offset: offset, size: member.contentSize))
-    }
-  }
 }

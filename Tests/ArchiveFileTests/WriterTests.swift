@@ -11,8 +11,7 @@ import Testing
 @Suite struct WriterTests {
   private func withWriter<T>(_ body: (ArchiveWriter) throws -> T) throws -> T {
     let directory = try TemporaryDirectory()
-    let file = try FileDescriptor.open(
-      FilePath(directory("a")), .readWrite, options: [.create], permissions: .ownerReadWrite)
+    let file = try emptyFile(directory("a"))
     return try file.closeAfter { try body(try ArchiveWriter(to: file, threads: 2)) }
   }
 
@@ -38,8 +37,7 @@ import Testing
 
   @Test func paddedContentIsZeros() throws {
     let directory = try TemporaryDirectory()
-    let file = try FileDescriptor.open(
-      FilePath(directory("a")), .readWrite, options: [.create], permissions: .ownerReadWrite)
+    let file = try emptyFile(directory("a"))
     try file.closeAfter {
       let writer = try ArchiveWriter(to: file)
       try writer.beginMember(.file("short", size: 9_000_000, modified: 0))
