@@ -250,6 +250,16 @@ extension Lab {
   }
 }
 
+extension Archive {
+  /// The content of a path; nil when it is not stored.
+  func bytes(of path: ContainerPath) throws -> Data? {
+    guard let entry = try manifest.entry(path) else { return nil }
+    var bytes = Data()
+    try content(of: entry) { bytes.append(contentsOf: $0) }
+    return bytes
+  }
+}
+
 extension TreeListing {
   /// What nobody may change who changes nothing, but for links that come and go.
   static let unread = untouched.subtracting([.changed])
