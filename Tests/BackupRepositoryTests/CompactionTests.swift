@@ -65,7 +65,7 @@ import Testing
       }
       try lab.write("notes/\(number)", random.bytes(4000))
       let tree = try TreeListing(lab.root)
-      let rows = try RandomHistoryTests.RandomRun.rows(lab.root + "/db.sqlite")
+      let rows = try Lab.rows(lab.root + "/db.sqlite")
       let report = try lab.incremental {
         $0.tags = kept.contains(number) ? ["keep", "number-\(number)"] : []
         // Two of each second: a copy of the later one as a full archive names the earlier one.
@@ -100,15 +100,11 @@ import Testing
     _ = try Verification.run(archive, data: true)
     try lab.shell("rm -rf restored")
     let target = lab.directory("restored")
-    var options = RestoreOptions()
-    options.keepsSetID = true
-    _ = try Restore.run(
-      archive, Restore.target(target, for: archive, configuration: lab.configuration, fromOther: true),
-      options)
+    try lab.restore(item.path, to: target, keys: keys) { $0.keepsSetID = true }
     let differences = try TreeListing(target).without(Self.database).differences(
       from: taken.tree.without(Self.database))
     #expect(differences == [], "\(context)", sourceLocation: place)
-    let rows = try RandomHistoryTests.RandomRun.rows(target + "/db.sqlite")
+    let rows = try Lab.rows(target + "/db.sqlite")
     #expect(rows == taken.rows, "\(context)", sourceLocation: place)
   }
 

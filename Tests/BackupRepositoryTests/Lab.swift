@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
 import DrydockErrors
@@ -79,6 +80,14 @@ final class Lab {
 
   func remove(_ path: String) throws { try RawFiles.remove(full(path)) }
 
+  /// Changes a part of a file.
+  func overwrite(_ path: String, at offset: Int, _ text: String = "changed") throws {
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: root + "/" + path))
+    try file.seek(toOffset: UInt64(offset))
+    try file.write(contentsOf: Data(text.utf8))
+    try file.close()
+  }
+
   /// Flags a path as an app does that wants it out of backups.
   func flag(_ path: String) throws {
     try ExtendedAttributes.set(
@@ -105,6 +114,13 @@ final class Lab {
   @discardableResult
   func sql(_ database: String, _ statements: String) throws -> String {
     return try Command.succeed(Tools.system("sqlite3"), ["-bail", root + "/" + database, statements]).output
+  }
+
+  /// All that a database holds, as a hash; of a copy, because reading would change the files.
+  static func rows(_ database: String) throws -> String {
+    let script =
+      "d=$(mktemp -d); cp \(database)* $d; sqlite3 $d/\(lastName(database)) .dump | sha256sum; rm -r $d"
+    return try Command.succeed("/bin/sh", ["-ec", script]).output
   }
 
   // MARK: Commands
@@ -186,18 +202,20 @@ final class Lab {
   /// Restores into the container's place, or another one.
   @discardableResult
   func restore(
-    _ archive: String, to path: String? = nil, _ change: (inout RestoreOptions) -> Void = { _ in }
+    _ archive: String, to path: String? = nil, keys: AgeKeys = AgeKeys(),
+    _ change: (inout RestoreOptions) -> Void = { _ in }
   ) throws -> TransactionOutcome<RestoreReport> {
-    let archive = try Archive(path: archive)
+    let archive = try Archive(path: archive, keys: keys)
     var options = RestoreOptions()
     change(&options)
     return try Restore.run(archive, target(archive, path), options)
   }
 
   func dryRun(
-    _ archive: String, to path: String? = nil, _ change: (inout RestoreOptions) -> Void = { _ in }
+    _ archive: String, to path: String? = nil, keys: AgeKeys = AgeKeys(),
+    _ change: (inout RestoreOptions) -> Void = { _ in }
   ) throws -> DryRunOutcome<RestoreReport> {
-    let archive = try Archive(path: archive)
+    let archive = try Archive(path: archive, keys: keys)
     var options = RestoreOptions()
     change(&options)
     return try Restore.dryRun(archive, target(archive, path), options)

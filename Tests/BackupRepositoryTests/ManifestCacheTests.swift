@@ -41,11 +41,8 @@ import Testing
   private func restored(_ path: String) throws -> TreeListing {
     let target = lab.directory("restored")
     try lab.shell("rm -rf restored")
-    let archive = try Archive(path: path, keys: keys)
-    _ = try Verification.run(archive, data: true)
-    _ = try Restore.run(
-      archive, Restore.target(target, for: archive, configuration: lab.configuration, fromOther: true),
-      RestoreOptions())
+    _ = try Verification.run(Archive(path: path, keys: keys), data: true)
+    try lab.restore(path, to: target, keys: keys)
     return try TreeListing(target)
   }
 

@@ -29,7 +29,7 @@ struct RandomRepository {
   }
 
   let seed: UInt64
-  var run: RandomHistoryTests.RandomRun
+  var run: RandomContainer
   let keys: AgeKeys
   /// The arguments that name the repository, and open it.
   private(set) var place: [String]
@@ -49,7 +49,7 @@ struct RandomRepository {
 
   init(seed: UInt64, isEncrypted: Bool, at kind: PlaceKind = .directory) throws {
     self.seed = seed
-    run = try RandomHistoryTests.RandomRun(seed: seed)
+    run = try RandomContainer(seed: seed)
     let lab = run.lab
     try kind.use(for: lab)
     keys = AgeKeys(identities: isEncrypted ? [try .generate()] : [])
@@ -238,15 +238,12 @@ struct RandomRepository {
 
   /// Restores an archive elsewhere, and compares.
   func expectRestored(_ snapshot: Expected, from path: String) throws {
-    let archive = try Archive(path: path, keys: keys)
-    #expect(archive.snapshot == snapshot.snapshot, context)
+    #expect(try Archive(path: path, keys: keys).snapshot == snapshot.snapshot, context)
     let target = lab.directory("restored")
-    var options = RestoreOptions()
-    options.keepsSetID = true
-    _ = try Restore.run(archive, lab.target(archive, target), options)
-    let differences = try RandomHistoryTests.RandomRun.tree(target).differences(from: snapshot.tree)
+    try lab.restore(path, to: target, keys: keys) { $0.keepsSetID = true }
+    let differences = try RandomContainer.tree(target).differences(from: snapshot.tree)
     #expect(differences == [], "snapshot of \(snapshot.time), \(path); \(context)")
-    let rows = try RandomHistoryTests.RandomRun.rows(target + "/db.sqlite")
+    let rows = try Lab.rows(target + "/db.sqlite")
     #expect(rows == snapshot.rows, "rows of \(snapshot.time), \(path); \(context)")
     try lab.shell("rm -rf restored")
   }

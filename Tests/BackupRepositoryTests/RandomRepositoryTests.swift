@@ -75,8 +75,8 @@ extension RandomRepository {
 
   private func state() throws -> State {
     State(
-      tree: try RandomHistoryTests.RandomRun.tree(lab.root),
-      rows: try RandomHistoryTests.RandomRun.rows(lab.root + "/db.sqlite"))
+      tree: try RandomContainer.tree(lab.root),
+      rows: try Lab.rows(lab.root + "/db.sqlite"))
   }
 
   // MARK: Snapshots
@@ -115,7 +115,9 @@ extension RandomRepository {
   private mutating func expectTaken(_ state: State, _ tags: Set<String>) throws {
     // What changes from here on gets another time: the kernel's clock ticks every few milliseconds.
     usleep(20_000)
-    try expect(state, in: #require(try unexpected(), context), tags: tags)
+    let item = try #require(try unexpected(), context)
+    try expect(state, in: item, tags: tags)
+    try expectRestored(expected[expected.count - 1], from: item.path)
     try settle(isComplete: false)
     let names = try leftovers().filter {
       !$0.hasSuffix(".tags.json") && !$0.hasSuffix(".tags.json.drydock-new")
@@ -363,10 +365,7 @@ extension RandomRepository {
     else { return }
     events.append("restore in place \(snapshot.time)")
     run.unflag()
-    var options = RestoreOptions()
-    options.keepsSetID = true
-    let archive = try Archive(path: item.path, keys: keys)
-    _ = try Restore.run(archive, lab.target(archive), options)
+    try lab.restore(item.path, keys: keys) { $0.keepsSetID = true }
     let now = try state()
     #expect(now.tree.differences(from: snapshot.tree) == [], context)
     #expect(now.rows == snapshot.rows, context)

@@ -20,9 +20,7 @@ import Testing
       for number in 0..<24 {
         // Three blocks of most files.
         for _ in 0..<Int.random(in: 0...3, using: &random) {
-          let offset = Int.random(in: 0..<size, using: &random)
-          try lab.shell(
-            "printf changed | dd of=f\(number) bs=1 seek=\(offset) conv=notrunc status=none", in: lab.root)
+          try lab.overwrite("f\(number)", at: .random(in: 0..<size, using: &random))
         }
       }
       let report = try lab.incremental()

@@ -68,23 +68,19 @@ final class VaultLab {
     _ archive: String, _ keys: DeviceKeys?, to path: String? = nil,
     _ change: (inout RestoreOptions) -> Void = { _ in }
   ) throws -> TransactionOutcome<RestoreReport> {
-    let archive = try open(archive)
-    return try Restore.run(archive, lab.target(archive, path), options(keys, change))
+    try lab.restore(archive, to: path, keys: AgeKeys(identities: [Self.archiveKey.get()])) {
+      $0.transaction.deviceKeys = keys
+      change(&$0)
+    }
   }
 
   func dryRun(
-    _ archive: String, _ keys: DeviceKeys?, to path: String? = nil,
-    _ change: (inout RestoreOptions) -> Void = { _ in }
+    _ archive: String, _ keys: DeviceKeys?, _ change: (inout RestoreOptions) -> Void = { _ in }
   ) throws -> RestoreReport {
-    let archive = try open(archive)
-    return try Restore.dryRun(archive, lab.target(archive, path), options(keys, change)).value
-  }
-
-  private func options(_ keys: DeviceKeys?, _ change: (inout RestoreOptions) -> Void) -> RestoreOptions {
-    var options = RestoreOptions()
-    options.transaction.deviceKeys = keys
-    change(&options)
-    return options
+    try lab.dryRun(archive, keys: AgeKeys(identities: [Self.archiveKey.get()])) {
+      $0.transaction.deviceKeys = keys
+      change(&$0)
+    }.value
   }
 }
 
