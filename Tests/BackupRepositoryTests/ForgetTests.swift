@@ -344,26 +344,6 @@ import Testing
     #expect(try Verification.run(Archive(path: report.path), data: true).entries == report.entries)
   }
 
-  @Test(.local("the lock of a directory, and open files")) func writersKeepItWaitingAndReadersDoNot() throws {
-    try add(1)
-    try add(2)
-    let holder = try Command.spawn(
-      Tools.system("flock"), ["-s", lab.repository, "-c", "echo locked; exec cat"])
-    try holder.waitForLine("locked")
-    let error = failure { try repository.forget(keeping: .last(1)) }
-    #expect(
-      code(error) == "locked" && "\(error as Any)".contains("process \(holder.process)"), "\(error as Any)")
-    #expect(code(failure { try repository.forgetEverything(instance: "box") }) == "locked")
-    #expect(try repository.forget(keeping: .last(1), dryRun: true).removed.count == 1)
-    #expect(try remaining() == [1, 2])
-    try holder.finish()
-    let archive = try Archive(path: try #require(repository.list().items.first).path)
-    try repository.forget(keeping: .last(1))
-    // Who reads it can read it to its end.
-    #expect(try Verification.run(archive, data: true).entries == 1)
-    #expect(try remaining() == [2])
-  }
-
   @Test func listsCanBeShort() throws {
     for number in 1...4 { try add(number, instance: number % 2 == 0 ? "red" : "blue", sealed: number == 4) }
     let listing = try repository.list()
@@ -375,8 +355,8 @@ import Testing
     #expect(code(failure { _ = try listing.since("yesterday") }) == "malformed")
   }
 
-  /// Killed at every removal of a file, and at random moments: no archive is left without one that it needs.
-  @Test(.local("kills at calls of the file system; RandomRepositoryTests kills at remote places, too"))
+  /// Killed at every removal of a file: no archive is left without one that it needs.
+  @Test(.local("kills at calls of the file system; RandomRepositoryTests at random moments and places"))
   func killedAtAnyMoment() throws {
     let parents: [Int?] = [nil, 0, 1, 2, 1, nil, 5, 6, nil, nil]
     for (number, parent) in parents.enumerated() { try add(number + 16, parent: parent.map { $0 + 16 }) }
@@ -405,14 +385,6 @@ import Testing
       counts.insert(try check("unlink \(number): \(traced.exitCode)"))
     }
     #expect(counts.isSuperset(of: Set(2...9)), "every number of archives was met: \(counts)")
-    var random = SeededRandom(seed: 5)
-    for attempt in 0..<8 {
-      try lab.shell("rm -rf repository; cp -r master repository")
-      let running = try Command.spawn(Tools.drydock(), arguments, input: [])
-      usleep(UInt32.random(in: 0...60_000, using: &random))
-      try running.end()
-      _ = try check("attempt \(attempt)")
-    }
   }
 }
 

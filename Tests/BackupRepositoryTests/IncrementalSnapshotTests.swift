@@ -282,19 +282,6 @@ import Testing
     return header + sums + [UInt8](repeating: 0, count: 24 + 4096)
   }
 
-  @Test func sparseFilesInAChainStayBelowTheLimit() throws {
-    let lab = try Lab()
-    try lab.write("file", SeededRandom.noise(1 << 20, seed: 3))
-    try lab.shell("truncate -s 300M sparse", in: lab.root)
-    var last = try lab.incremental()
-    for _ in 0..<5 {
-      try lab.shell("touch sparse", in: lab.root)
-      last = try lab.incremental()
-    }
-    try lab.restore(last.path, to: lab.directory("new"))
-    #expect(try RawFiles.status(Array(lab.directory("new/sparse").utf8)).st_size == 300 << 20)
-  }
-
   @Test(.atEachPlace) func damageInAnEarlierArchiveIsFound() throws {
     let lab = try scene()
     let first = try lab.incremental()

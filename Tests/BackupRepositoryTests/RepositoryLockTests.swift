@@ -69,6 +69,9 @@ import Testing
     let message = "\(error as Any)"
     #expect(
       message.contains("process \(killed.process.process) (drydock)") && message.contains("wait for it"))
+    #expect(code(failure { try repository.forget(keeping: .last(1)) }) == "locked")
+    // What only looks does not wait.
+    #expect(try repository.forget(keeping: .last(1), dryRun: true).kept.map(\.id) == [item.id])
     #expect(RawFiles.exists(Array(item.path.utf8)))
 
     // A killed writer holds nothing, and leaves no lock file.

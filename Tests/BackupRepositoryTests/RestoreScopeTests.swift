@@ -8,7 +8,7 @@ import Testing
 
 @testable import BackupRepository
 
-/// Restores of a part: by store, by path, and by both.
+/// Restores of a part: by store, by path, and by both, beyond `RestoreMatrixTests.everyScope`.
 @Suite struct RestoreScopeTests {
   private static let settings = "Library/Preferences/com.example.notes.plist"
   private static let database = "Library/Application Support/database.sqlite"
@@ -86,14 +86,5 @@ import Testing
     let report = try lab.restore(archive, options).value
     #expect(report.removedPaths == ["Documents/Notes/extra.md"])
     #expect(try lab.read("Documents/private.txt") == "changed" && lab.exists("Library/extra"))
-  }
-
-  @Test func aDirectoryThatHoldsWhatIsOutOfScopeStays() throws {
-    let (lab, _, archive) = try make()
-    try lab.write("Documents/New/file", "goes")
-    try lab.sql("Documents/New/kept.db", "CREATE TABLE t(a)")
-    let report = try lab.restore(archive) { $0.stores = [.files] }.value
-    #expect(report.removedPaths == ["Documents/New/file"])
-    #expect(try lab.sql("Documents/New/kept.db", "SELECT count(*) FROM t") == "0\n")
   }
 }

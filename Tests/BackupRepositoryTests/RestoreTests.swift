@@ -114,15 +114,15 @@ import Testing
 
   @Test(.atEachPlace) func onlyWhatDiffersIsRead() throws {
     let lab = try Lab()
-    try lab.shell("for i in $(seq -w 24); do head -c 1048576 /dev/urandom > photo$i; done", in: lab.root)
+    try lab.shell("for i in $(seq -w 12); do head -c 1048576 /dev/urandom > photo$i; done", in: lab.root)
     let archive = try lab.snapshot().path
     try lab.write("photo07", "damaged")
-    try lab.shell("chmod 600 photo23", in: lab.root)
+    try lab.shell("chmod 600 photo11", in: lab.root)
     let outcome = try lab.restore(archive)
-    #expect(outcome.value.restoredPaths == ["photo07", "photo23"] && outcome.value.unchanged == 22)
+    #expect(outcome.value.restoredPaths == ["photo07", "photo11"] && outcome.value.unchanged == 10)
     #expect(outcome.value.bytesRead < 9 << 20)
     let open = try Archive(path: archive)
-    #expect(open.bytesRead < 100_000 && open.fileSize > 24 << 20)
+    #expect(open.bytesRead < 100_000 && open.fileSize > 12 << 20)
     #expect(try lab.restore(archive).value.bytesRead < 100_000)
   }
 

@@ -147,23 +147,6 @@ struct SigningLab {
     #expect(signing.refusal(first.path) == "none" && signing.refusal(second.path) == "none")
   }
 
-  @Test func theUnsignedArchiveOfAChainIsNamed() throws {
-    let parent = try signing.snapshot()
-    try lab.write("file", "more")
-    let child = try signing.snapshot()
-    #expect(child.header.parent == parent.archive)
-    for suffix in [".statement", ".statement.minisig"] {
-      try lab.removeStored(parent.path + suffix)
-    }
-    let error = failure { _ = try Archive(path: child.path, trusted: signing.trusted) } as? DrydockError
-    #expect(error?.code == .untrusted && error?.path == parent.path)
-    #expect(
-      error?.message.hasPrefix(
-        "\(lastName(parent.path)), which \(lastName(child.path)) needs, cannot be read: it is not signed")
-        == true,
-      "\(error as Any)")
-  }
-
   @Test func hostilePayloadsAndSignatures() throws {
     let report = try signing.snapshot()
     let (statement, signature) = (report.path + ".statement", report.path + ".statement.minisig")
@@ -211,16 +194,26 @@ struct SigningLab {
     try lab.write("file", "changed")
     let child = try signing.snapshot()
     #expect(child.header.parent == full.archive && signing.refusal(child.path) == "none")
-    let signature = full.path + ".statement.minisig"
-    let bytes = try signing.read(signature)
-    try lab.removeStored(signature)
-    let error = failure { _ = try Archive(path: child.path, trusted: signing.trusted, acceptsGap: true) }
-    #expect(code(error) == "untrusted" && "\(error.map { "\($0)" } ?? "")".contains(lastName(full.path)))
+    let files = [".minisig", ""].map { full.path + ".statement" + $0 }
+    let bytes = try files.map(signing.read)
+    // First without the signature, then without what it signs, too.
+    for (file, words) in zip(files, ["", "needs, cannot be read: it is not signed"]) {
+      try lab.removeStored(file)
+      for acceptsGap in [false, true] {
+        let error = failure {
+          _ = try Archive(path: child.path, trusted: signing.trusted, acceptsGap: acceptsGap)
+        }
+        #expect(code(error) == "untrusted" && (error as? DrydockError)?.path == full.path)
+        let message = "\(error as Any)"
+        #expect(message.contains("\(lastName(full.path)), which \(lastName(child.path))"), "\(message)")
+        #expect(message.contains(words), "\(message)")
+      }
+    }
     // The next signed archive does not need one that nobody could restore.
     try lab.write("file", "changed again")
     let next = try signing.snapshot()
     #expect(next.header.kind == .full && next.parentProblem?.contains("cannot be read") == true)
-    try signing.write(signature, bytes)
+    for (file, bytes) in zip(files, bytes) { try signing.write(file, bytes) }
     #expect(signing.refusal(child.path) == "none" && signing.refusal(next.path) == "none")
     // Nor one of a key that is not trusted here; without a policy the own key counts.
     let other = try signing.snapshot([signing.stranger], trusted: signing.trusted) { $0.isFull = true }
