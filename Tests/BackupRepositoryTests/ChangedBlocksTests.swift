@@ -67,6 +67,7 @@ import Testing
       #expect(members.keys.sorted() == [Self.database])
       #expect(members[Self.database] ?? .max <= 8 * max(pageSize, 1024), "\(members)")
     }
+    #expect(try members(exact(lab, trusting: trusting).path, lab).isEmpty)
     // A checkpoint moves the pages into the main file, and changes no content.
     try lab.sql("db.sqlite", "PRAGMA wal_checkpoint(TRUNCATE)")
     #expect(try members(exact(lab, trusting: trusting).path, lab).isEmpty)

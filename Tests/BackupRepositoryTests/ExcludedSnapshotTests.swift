@@ -170,25 +170,4 @@ import Testing
     _ = try Verification.run(Archive(path: report.path), data: true)
     #expect(try !Archive(path: snapshot().path).manifest.storesExcluded())
   }
-
-  @Test func aManifestThatStoresWhatItLeavesOutIsRefused() throws {
-    let rules: [(Exclusion.Rule, Bool, Bool)] = [
-      (.pattern, false, true), (.pattern, true, false), (.state, true, true), (.state, false, true),
-    ]
-    for (rule, storesExcluded, isRefused) in rules {
-      let exclusion = Exclusion(rule: rule, origin: "a", detail: "x")
-      for excluded: ContainerPath in ["a", "a/b"] {
-        var check = ExcludedEntryCheck(
-          [
-            ExcludedPath(path: excluded, exclusion: exclusion), ExcludedPath(path: "z", exclusion: exclusion),
-          ],
-          storesExcluded: storesExcluded)
-        #expect(check.forbidding(.root) == nil && check.forbidding("0") == nil)
-        #expect((check.forbidding("a") != nil) == (isRefused && excluded == "a"))
-        #expect((check.forbidding("a/b") != nil) == isRefused, "\(rule) \(excluded)")
-        #expect((check.forbidding("a/b/c") != nil) == isRefused)
-        #expect(check.forbidding("b") == nil && check.forbidding("zz") == nil)
-      }
-    }
-  }
 }

@@ -74,8 +74,12 @@ import Testing
       let content = try lab.read("file", in: new)
       #expect(content == "content\n", "\(archive)")
     }
-    try lab.restore(HostileArchive.directory + "/good.tar.zst")
-    #expect(try lab.read("sub/file") == "more\n")
+    // Links that are there already: what is below them in the archive replaces them.
+    for script in ["true", "rm -r sub; ln -s ../outside sub"] {
+      try lab.shell(script, in: lab.root)
+      try lab.restore(HostileArchive.directory + "/good.tar.zst")
+      #expect(try lab.read("sub/file") == "more\n")
+    }
     expectSame(try TreeListing(lab.directory("outside")), as: outside)
   }
 

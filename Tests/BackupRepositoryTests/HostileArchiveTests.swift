@@ -186,35 +186,4 @@ import Testing
     #expect(code(failure { _ = try Verification.run(Archive(path: path), data: false) }) == "damaged")
     #expect(code(try lab.refusal(path)) == "damaged")
   }
-
-  @Test func nothingIsWrittenOutside() throws {
-    let outside = lab.directory("outside")
-    try lab.make(outside)
-    try RawFiles.write([1], to: Array((outside + "/file").utf8))
-    let before = try TreeListing(outside)
-    // A link out, and a file said to be below it: in the manifest alone, and in the tar too, which our writer does
-    // not write.
-    for order in [false, true] {
-      var archive = try HandmadeArchive(lab)
-      archive.addLink("a", to: outside)
-      let below = try archive.file("a/file", Array("content".utf8))
-      archive.members.append((archive.member("other", .file(size: 7)), Array("content".utf8)))
-      archive.entries.append(below)
-      archive.entries[archive.entries.count - 1].extents = Extents([Extent(offset: 2560, length: 7)])
-      if order { archive.entries.swapAt(1, 2) }
-      let path = try archive.write()
-      #expect(code(try lab.refusal(path)) == "damaged")
-      #expect(failure { try lab.restore(path, to: lab.directory("new")) } != nil)
-      #expect(!RawFiles.exists(Array(lab.directory("new").utf8)))
-    }
-    // Links that are there already: what is below them in the archive replaces them.
-    var archive = try HandmadeArchive(lab)
-    archive.addDirectory("a")
-    try archive.addFile("a/file", "content")
-    let path = try archive.write()
-    try lab.shell("ln -s ../outside a", in: lab.root)
-    try lab.restore(path)
-    #expect(try lab.read("a/file") == "content")
-    expectSame(try TreeListing(outside), as: before)
-  }
 }

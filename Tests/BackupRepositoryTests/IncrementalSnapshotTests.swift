@@ -65,29 +65,6 @@ import Testing
     #expect(try TreeListing(lab.root).differences(from: before) == [])
   }
 
-  @Test func aDatabaseIsStoredWhenItsContentChanged() throws {
-    let lab = try scene()
-    let stored = { (report: SnapshotReport) in
-      try self.members(report.path, lab).contains("container/db.sqlite")
-    }
-    try lab.sql("db.sqlite", "PRAGMA journal_mode=WAL; PRAGMA user_version=1")
-    try lab.incremental()
-    #expect(try !stored(lab.incremental()))
-    // The rows are in the log alone.
-    try lab.shell(Lab.leavingTheLog("INSERT INTO t VALUES (3)"), in: lab.root)
-    #expect(lab.exists("db.sqlite-wal"))
-    #expect(try stored(lab.incremental()))
-    #expect(try !stored(lab.incremental()))
-    // A checkpoint changes the files, and not the content.
-    try lab.sql("db.sqlite", "PRAGMA wal_checkpoint(TRUNCATE)")
-    let last = try lab.incremental()
-    #expect(try !stored(last))
-    try lab.restore(last.path, to: lab.directory("new"))
-    let count = try Command.run(
-      Tools.system("sqlite3"), [lab.directory("new/db.sqlite"), "SELECT count(*) FROM t"])
-    #expect(count.output == "3\n")
-  }
-
   // MARK: The archives that one needs
 
   @Test func aParentIsFoundByItsID() throws {

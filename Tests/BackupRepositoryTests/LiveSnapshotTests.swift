@@ -62,7 +62,9 @@ import Testing
   @Test(arguments: [[], ["--rollback-journal"], ["--leave-wal"]] as [[String]])
   func idleAndInUseGiveTheSameId(_ mode: [String]) throws {
     let lab = try Lab(name: "notes", notes: mode)
+    let untouched = try TreeListing(lab.root)
     let idle = try lab.snapshot()
+    expectSame(try TreeListing(lab.root), as: untouched)
     let holder = try Command.spawn(Tools.notesApp(), ["hold", lab.root])
     try holder.waitForLine("ready")
     let before = try TreeListing(lab.root)
@@ -73,6 +75,7 @@ import Testing
     try holder.finish()
     let again = try lab.snapshot()
     #expect(idle.snapshot == busy.snapshot && idle.snapshot == again.snapshot)
+    #expect(Set([idle, busy, again].map(\.path)).count == 3 && idle.archive != again.archive)
   }
 
   @Test func changingFilesAreNeverTorn() throws {

@@ -24,6 +24,7 @@ import Testing
   @Test func placesThatOverlapAreRefused() throws {
     try lab.directory(in: "Documents/backups")
     try lab.write("file", "content")
+    try lab.shell("ln -s box/Documents/backups way")
     let before = try TreeListing(lab.directory.path)
     for place in [
       lab.root, lab.root + "/Documents/backups", lab.root + "/../box/Documents/", lab.directory.path,
@@ -33,7 +34,9 @@ import Testing
       }
       #expect(code(error) == "overlap", "\(place): \(String(describing: error))")
     }
-    #expect(code(failure { try lab.snapshot(to: lab.root + "/out.tar.zst") }) == "overlap")
+    for file in ["box/out.tar.zst", "way/out.tar.zst"] {
+      #expect(code(failure { try lab.snapshot(to: lab.directory(file)) }) == "overlap")
+    }
     #expect(code(failure { try lab.snapshot(to: lab.directory("none/out.tar.zst")) }) == "notFound")
     #expect(code(failure { try lab.snapshot(to: lab.repository + "/") }) == "notFound")
     let nowhere = ArchiveTarget.repository(lab.directory("none"))
@@ -41,12 +44,6 @@ import Testing
     expectSame(try TreeListing(lab.directory.path), as: before)
     // A file beside the container is fine.
     try lab.snapshot(to: lab.directory("beside.tar.zst"))
-  }
-
-  @Test func linkIntoTheContainerIsRefused() throws {
-    try lab.directory(in: "inside")
-    try lab.shell("ln -s box/inside way")
-    #expect(code(failure { try lab.snapshot(to: lab.directory("way/x.tar.zst")) }) == "overlap")
   }
 
   @Test func whatAKilledSnapshotLeftIsRemoved() throws {

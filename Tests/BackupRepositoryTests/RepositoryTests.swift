@@ -68,12 +68,9 @@ import Testing
     for (name, words) in [
       ("red@2026-11-11", "the oldest is of 2026-11-12T08:00:00Z"), ("green@latest", "a/b@latest"),
       ("RED@latest", "red@latest"), ("zz", "no archive matches zz"), ("", "no archive"), ("ab1", "4 digits"),
+      // Times: SealedRepositoryTests.aTimeMayEndAtAnyPlace.
       ("@", "no valid time"), ("red@", "no valid time"), ("red@yesterday", "INSTANCE@2026-11-14T12:00:00Z"),
-      ("red@latest2", "no valid time"), ("red@2026-13-01", "no valid time"),
-      ("red@2026-11-32", "no valid time"),
-      ("red@2026-11-14T24:00", "no valid time"), ("red@2026-11-14T12:00+01:00", "no valid time"),
-      ("red@26-11-14", "no valid time"),
-      ("red@2026-11T12", "no valid time"), ("a\u{1B}[2J@now", "a\\u{1b}[2J@now"),
+      ("red@2026-11-14T12:00+01:00", "no valid time"), ("a\u{1B}[2J@now", "a\\u{1b}[2J@now"),
     ] {
       let error = failure { _ = try repository.find(name) }
       #expect(code(error) == "notFound" && "\(error as Any)".contains(words), "\(name): \(error as Any)")

@@ -102,7 +102,7 @@ import Testing
   @Test func thousandsOfFilesInOneDirectory() throws {
     let lab = try Lab()
     try lab.directory(in: "many")
-    let count = TestExtent.isFull ? 30_000 : 6000
+    let count = TestExtent.isFull ? 30_000 : 3000
     func many(_ root: String) throws -> Directory { try Directory(root).directory("many") }
     let made = try many(lab.root)
     for number in 0..<count { try made.create(ContainerPath("f\(number)"), [UInt8(number % 251)]) }

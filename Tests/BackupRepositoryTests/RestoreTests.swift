@@ -40,13 +40,6 @@ import Testing
     #expect(first.transaction == nil && first.changes == 0)
     #expect(first.value.restored.isEmpty && first.value.removed.isEmpty)
     expectSame(try TreeListing(lab.root), as: untouched)
-
-    try damage(lab)
-    #expect(try lab.restore(archive).transaction != nil)
-    let before = try TreeListing(lab.root)
-    let again = try lab.restore(archive)
-    #expect(again.transaction == nil && again.value.restored.isEmpty && again.value.unchanged > 30)
-    expectSame(try TreeListing(lab.root), as: before)
   }
 
   @Test(

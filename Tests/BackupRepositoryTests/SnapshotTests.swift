@@ -53,18 +53,6 @@ import Testing
         "200000"))
   }
 
-  @Test func sourceIsUnchangedAndSameContentHasTheSameId() throws {
-    for arguments in [["--leave-wal"], ["--rollback-journal"], []] {
-      let lab = try Lab(name: "notes", notes: arguments)
-      let before = try TreeListing(lab.root)
-      let first = try lab.snapshot()
-      let second = try lab.snapshot()
-      expectSame(try TreeListing(lab.root), as: before)
-      #expect(first.snapshot == second.snapshot && first.path != second.path)
-      #expect(first.archive != second.archive)
-    }
-  }
-
   @Test func socketsAndDevicesAreReportedAndNotStored() throws {
     let lab = try Lab()
     try lab.write("file", "here")
