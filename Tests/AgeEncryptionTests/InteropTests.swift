@@ -10,7 +10,7 @@ import Testing
 
   init() throws { directory = try TemporaryDirectory() }
 
-  static let sizes = [0, 1, 65_535, 65_536, 65_537, 131_072, 400_000]
+  static let sizes = [0, 65_536, 400_000]
 
   @Test("age opens what is sealed here, for each of three recipients", arguments: sizes)
   func theyOpen(size: Int) throws {

@@ -84,7 +84,7 @@ struct ContractTests {
   static let names: [ContainerPath] = [
     "plain", "a b  c", "a+b", "100%", "100%25", "ü-ö-é", "~x", "user@host", "(a)", "a&b=c", "q?r", "h#i",
     "x;y,z:1",
-    "it's", "\"quoted\"", "back\\slash", "[1]*", "日本", ".hidden", "locks/e f+g%h",
+    "it's", "two  spaces -> arrow", "\"quoted\"", "back\\slash", "[1]*", "日本", ".hidden", "locks/e f+g%h",
   ]
 
   @Test("Files are written, listed, read and removed under any name", arguments: PlaceKind.tried)
@@ -141,7 +141,7 @@ struct ContractTests {
   @Test("An upload in parts appears as a whole, with equal bytes", arguments: PlaceKind.tried)
   func uploads(_ kind: PlaceKind) throws {
     let store = try kind.make().store()
-    let bytes = random(37_000_001, seed: 1)
+    let bytes = random(20_000_001, seed: 1)
     let upload = try store.upload("large", from: source(bytes))
     for end in stride(from: 5_000_000, to: bytes.count, by: 5_000_000) {
       try upload.extend(to: UInt64(end))
@@ -150,11 +150,11 @@ struct ContractTests {
     }
     let file = try #require(try upload.publish(size: UInt64(bytes.count)))
     #expect(try upload.publish(size: UInt64(bytes.count)) == file)
-    #expect(file.size == 37_000_001)
-    #expect(try store.bytes(file) == bytes)
+    #expect(file.size == 20_000_001)
+    #expect(try Data(store.bytes(file)) == Data(bytes))
     #expect(try store.bytes(file, at: 8_388_600, count: 20) == Array(bytes[8_388_600..<8_388_620]))
-    #expect(try store.bytes(file, at: 37_000_000, count: 1) == [bytes[37_000_000]])
-    #expect(try store.files("").map(\.size) == [37_000_001])
+    #expect(try store.bytes(file, at: 20_000_000, count: 1) == [bytes[20_000_000]])
+    #expect(try store.files("").map(\.size) == [20_000_001])
     for size in [0, 1, 8 << 20, (8 << 20) + 1] {
       let made = try #require(try store.uploadAll(ContainerPath("s\(size)"), Array(bytes[..<size])))
       #expect(try store.bytes(made) == Array(bytes[..<size]))

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Storage
 
-/// What a directory does as other places do; ``ContractTests`` has the same for servers.
+/// What a directory does as other places do; ``ContractTests`` has the same for servers. Locks and uploads are in
+/// RepositoryLockTests and PublicationTests of BackupRepository.
 @Suite("A directory is a place")
 struct LocalPlaceTests {
   @Test("Small files are written, found, read and removed; folders are listed")
@@ -27,31 +28,5 @@ struct LocalPlaceTests {
     try place.remove("x")
     try place.remove("x")
     #expect(try place.file("x") == nil && listing.file("x") == nil)
-  }
-
-  @Test("What is published is complete, and never replaces a file")
-  func uploads() throws {
-    let directory = try TemporaryDirectory()
-    let place = try Places.open(directory.path)
-    for byte in [UInt8(1), 2] {
-      let scratch = try place.makeScratch()
-      try scratch.directory.create("file", [byte])
-      let upload = try place.upload("file", in: scratch.directory, as: "x")
-      try upload.extend(to: 1)
-      #expect(try (upload.publish(size: 1) == nil) == (byte == 2))
-    }
-    #expect(try place.contents("x", limit: 1) == [1])
-    #expect(try place.list().names == [ContainerPath("x").bytes])
-  }
-
-  @Test("An exclusive lock keeps others out until it is released")
-  func locks() throws {
-    let directory = try TemporaryDirectory()
-    do {
-      let held = try #require(try Places.locked(directory.path, exclusive: true, timeout: 0))
-      #expect(try Places.locked(directory.path, exclusive: false, timeout: 0) == nil)
-      try held.requireLocked()
-    }
-    #expect(try Places.locked(directory.path, exclusive: false, timeout: 30) != nil)
   }
 }

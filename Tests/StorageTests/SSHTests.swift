@@ -218,17 +218,4 @@ struct SSHTests {
     #expect(error?.message.contains("5 attempts") == true, "\(error as Any)")
     #expect(error?.message.contains("check the address, the network and whether the server runs") == true)
   }
-
-  @Test("A directory without rights, and directories beside files")
-  func otherEntries() throws {
-    let place = try RemoteServers.sftp()
-    let directory = try #require(place.directory)
-    let files = FileManager.default
-    try files.createDirectory(atPath: "\(directory)/folder", withIntermediateDirectories: false)
-    try files.createSymbolicLink(atPath: "\(directory)/link", withDestinationPath: "/etc/passwd")
-    try Data("x".utf8).write(to: URL(fileURLWithPath: "\(directory)/ two  spaces -> arrow"))
-    let listed = try place.store().files("")
-    #expect(listed.map(\.name) == [" two  spaces -> arrow", "folder", "link"])
-    #expect(listed.map(\.isFile) == [true, false, false])
-  }
 }
