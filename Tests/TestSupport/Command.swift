@@ -20,7 +20,8 @@ public struct CommandResult: Sendable, CustomStringConvertible {
   /// Standard error as text, but for the note on processes that cannot be seen: whether there are any depends on the
   /// machine that the tests run on, such as a container.
   public var errors: String {
-    allErrors.replacing(#/(?m)^drydock: note: not all processes can be seen: .*\n/#, with: "")
+    guard Data(errorBytes).holds(Data("not all processes can be seen".utf8)) else { return allErrors }
+    return allErrors.replacing(#/(?m)^drydock: note: not all processes can be seen: .*\n/#, with: "")
   }
 
   /// Standard error as text.

@@ -71,18 +71,21 @@ public enum ExtendedAttributes {
       typealias Setter = @convention(c) (Path, Path, UnsafeRawPointer?, Int, Int32) -> Int32
       typealias Remover = @convention(c) (Path, Path) -> Int32
 
+      private static let lister = hiddenFunction("llistxattr", Lister.self)
+      private static let getter = hiddenFunction("lgetxattr", Getter.self)
+      private static let setter = hiddenFunction("lsetxattr", Setter.self)
+      private static let remover = hiddenFunction("lremovexattr", Remover.self)
+
       static func list(_ path: Path, _ buffer: UnsafeMutableRawPointer?, _ size: Int) -> Int {
-        hiddenFunction("llistxattr", Lister.self)?(path, buffer, size) ?? -1
+        lister?(path, buffer, size) ?? -1
       }
       static func get(_ path: Path, _ name: Path, _ buffer: UnsafeMutableRawPointer?, _ size: Int) -> Int {
-        hiddenFunction("lgetxattr", Getter.self)?(path, name, buffer, size) ?? -1
+        getter?(path, name, buffer, size) ?? -1
       }
       static func set(_ path: Path, _ name: String, _ value: UnsafeRawPointer?, _ size: Int) -> Int32 {
-        hiddenFunction("lsetxattr", Setter.self)?(path, name, value, size, 0) ?? -1
+        setter?(path, name, value, size, 0) ?? -1
       }
-      static func remove(_ path: Path, _ name: String) -> Int32 {
-        hiddenFunction("lremovexattr", Remover.self)?(path, name) ?? -1
-      }
+      static func remove(_ path: Path, _ name: String) -> Int32 { remover?(path, name) ?? -1 }
     #endif
   }
 }

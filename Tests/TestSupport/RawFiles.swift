@@ -18,7 +18,13 @@ public enum RawFiles {
       let name = bytes(ofCString: UnsafeRawPointer(entry).advanced(by: offset))
       if name != Array(".".utf8), name != Array("..".utf8) { names.append(name) }
     }
-    return names.sorted { $0.lexicographicallyPrecedes($1) }
+    return names.sorted(by: precedes)
+  }
+
+  /// The order by bytes. Without the optimizer, the standard library's takes 100 ns for each of them.
+  static func precedes(_ first: [UInt8], _ second: [UInt8]) -> Bool {
+    let order = memcmp(first, second, min(first.count, second.count))
+    return order < 0 || order == 0 && first.count < second.count
   }
 
   /// The status of a path itself, links not followed.
@@ -40,17 +46,28 @@ public enum RawFiles {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw SystemFailure(call: "fstat", path: path) }
+<<<<<<< HEAD
     var content = Data()
     // Trees of small files are read again and again: a large buffer for each would be most of the work.
     var buffer = [UInt8](repeating: 0, count: min(max(Int(status.st_size) + 1, 512), 1 << 18))
+=======
+    // Files that the kernel makes have no size before they are read.
+    var (content, done) = (Data(count: Int(status.st_size) + 4096), 0)
+>>>>>>> e649c134 (Trees are listed and compared by tests with fewer steps per byte: the tests are compiled without the optimizer, and do both thousands of times)
     while true {
-      let count = Foundation.read(descriptor, &buffer, buffer.count)
+      if done == content.count { content.count *= 2 }
+      let count = content.withUnsafeMutableBytes { buffer in
+        Foundation.read(descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done)
+      }
       if count < 0 {
         if errno == EINTR { continue }
         throw SystemFailure(call: "read", path: path)
       }
-      if count == 0 { return content }
-      content.append(contentsOf: buffer[..<count])
+      if count == 0 {
+        content.count = done
+        return content
+      }
+      done += count
     }
   }
 

@@ -57,7 +57,8 @@ public struct TreeListing: Sendable {
   ) -> [String] {
     var lines: [String] = []
     let ignored = Set(ignoringTimesOf.map { Array($0.utf8) })
-    for path in Set(entries.keys).union(other.entries.keys).sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+    let differing = Set(entries.keys).union(other.entries.keys).filter { entries[$0] != other.entries[$0] }
+    for path in differing.sorted(by: RawFiles.precedes) {
       let name = path.isEmpty ? "(root)" : readable(path)
       switch (other.entries[path], entries[path]) {
       case (nil, _?): lines.append("\(name): only in the new tree")
@@ -74,9 +75,7 @@ public struct TreeListing: Sendable {
     return lines
   }
 
-  private var sortedPaths: [[UInt8]] {
-    entries.keys.sorted { $0.lexicographicallyPrecedes($1) }
-  }
+  private var sortedPaths: [[UInt8]] { entries.keys.sorted(by: RawFiles.precedes) }
 
   private mutating func add(
     _ path: [UInt8], below root: [UInt8], _ flag: [UInt8]?, _ firstPaths: inout [UInt64: [UInt8]]
