@@ -221,6 +221,15 @@ let package = Package(
       swiftSettings: plain),
     .target(
       name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: plain),
+    // What tests of four modules do with a transaction and commands do not. It declares what `ContainerTransaction` does, so that
+    // it is rebuilt with them.
+    .target(
+      name: "TestTransactions",
+      dependencies: [
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer", "ContainerDiff", "ContainerTransaction",
+      ],
+      path: "Tests/TestTransactions", swiftSettings: plain),
     .testTarget(
       name: "ArchitectureTests", dependencies: ["TestSupport"], exclude: ["PublicSurface.txt"],
       swiftSettings: tests),
@@ -281,7 +290,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
         "AppContainer",
-        "ContainerDiff", "ContainerTransaction", "TestSupport", grdb,
+        "ContainerDiff", "ContainerTransaction", "TestSupport", "TestTransactions", grdb,
       ],
       swiftSettings: tests),
     .testTarget(
@@ -289,7 +298,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
         "ArchiveFile", "Storage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
-        "BackupRepository", "TestSupport", grdb, system,
+        "BackupRepository", "TestSupport", "TestTransactions", grdb, system,
       ],
       exclude: ["HostileArchives", "cheap_restic_key.py"],
       swiftSettings: tests),
@@ -307,7 +316,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
         "AppContainer", "AppFrameworks",
-        "ContainerDiff", "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
+        "ContainerDiff", "ContainerTransaction", "MigrationEngine", "TestSupport", "TestTransactions", grdb,
       ],
       exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: tests),
     .testTarget(
@@ -324,7 +333,7 @@ let package = Package(
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
         "ArchiveFile", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff", "ContainerTransaction",
         "BackupRepository",
-        "MigrationEngine", "DrydockTesting", "TestSupport", grdb,
+        "MigrationEngine", "DrydockTesting", "TestSupport", "TestTransactions", grdb,
       ],
       swiftSettings: tests),
     .testTarget(

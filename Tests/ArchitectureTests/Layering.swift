@@ -78,6 +78,7 @@ enum Layering {
     // Programs and helpers of the tests, which use the package as its users do.
     ("NotesApp", ["GRDB"]),
     ("TestSupport", ["Testing"]),
+    ("TestTransactions", transaction),
   ]
 
   /// What a target declares without importing it. SwiftPM rebuilds a target when a module changes that it declares, and

@@ -7,6 +7,7 @@ import Foundation
 import Storage
 import Synchronization
 import TestSupport
+import TestTransactions
 import Testing
 
 @testable import BackupRepository

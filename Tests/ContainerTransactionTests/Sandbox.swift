@@ -3,6 +3,7 @@ import DrydockErrors
 import Foundation
 import Synchronization
 import TestSupport
+import TestTransactions
 import Testing
 
 @testable import AppContainer

@@ -5,6 +5,7 @@ import ContainerTransaction
 import DrydockTesting
 import Foundation
 import TestSupport
+import TestTransactions
 
 /// A fixture written by hand for one test, and the containers made of it.
 final class FixtureSandbox {

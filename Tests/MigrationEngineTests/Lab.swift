@@ -8,6 +8,7 @@ import Formats
 import Foundation
 import GRDB
 import TestSupport
+import TestTransactions
 import Testing
 
 @testable import MigrationEngine

@@ -3,7 +3,7 @@ import ContainerTransaction
 
 extension Transaction {
   /// Reads a container on a stage that is discarded when this returns.
-  static func inspect<Value>(
+  package static func inspect<Value>(
     _ container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> Value {
@@ -11,7 +11,7 @@ extension Transaction {
   }
 
   /// Changes a stage and discards it.
-  static func dryRun<Value>(
+  package static func dryRun<Value>(
     on container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> DryRunOutcome<Value> {
@@ -20,7 +20,7 @@ extension Transaction {
   }
 
   /// Undoes the newest transaction, or redoes the newest rollback.
-  static func rollback(
+  package static func rollback(
     _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<RolledBack> {
@@ -39,4 +39,4 @@ extension Transaction {
 }
 
 /// What a rollback undid, and what of the app it discarded.
-typealias RolledBack = (undone: [Rollback.Undone], discarded: [RollbackConflict])
+package typealias RolledBack = (undone: [Rollback.Undone], discarded: [RollbackConflict])
