@@ -138,12 +138,7 @@ import Testing
       let name = "\(strategy.rawValue)-\(moment.number)"
       let sandbox = try Self.sandbox(moment, name, folder)
       let path = sandbox.root + "/" + Self.database.description
-      let isStarted = Counter()
-      let faults = Seams { point in
-        guard point == moment.point, isStarted.next() == 1 else { return }
-        try app.start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
-        usleep(UInt32(moment.pause * 1000))
-      }
+      let faults = Seams.at(moment.point) { try app.start(name, path, at: moment) }
       var kind = "committed"
       do {
         try sandbox.run(faults: faults, commit: strategy, Self.change)
@@ -170,17 +165,12 @@ import Testing
       let path = sandbox.root + "/" + Self.database.description
       let before = try RawFiles.read(Array(path.utf8))
       let isStarted = Counter()
-      var options = TransactionOptions()
-      options.commit = strategy
-      options.seams = Seams(searchesOpenFiles: false) { point in
-        guard point == moment.point, isStarted.next() == 1 else { return }
-        try app.start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
-        usleep(UInt32(moment.pause * 1000))
+      let faults = Seams(searchesOpenFiles: false) { point in
+        if point == moment.point, isStarted.next() == 1 { try app.start(name, path, at: moment) }
       }
       var kind = "committed"
       do {
-        _ = try Transaction.run(
-          on: sandbox.container(), .migrate, summary: "x", options: options, body: Self.change)
+        try sandbox.run(faults: faults, commit: strategy, Self.change)
       } catch let error as DrydockError where [.inUse, .changedMeanwhile].contains(error.code) {
         kind = "refused"
       }
@@ -220,5 +210,13 @@ import Testing
     } catch let error as DatabaseError {
       return "cannot be read: \(error), \(report.lines)"
     }
+  }
+}
+
+extension WritingApp {
+  /// Starts a program that writes rows, and waits as long as the transaction is to wait.
+  fileprivate func start(_ name: String, _ path: String, at moment: AppStartTests.Moment) throws {
+    try start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
+    usleep(UInt32(moment.pause * 1000))
   }
 }

@@ -136,11 +136,9 @@ import Testing
     #expect(
       try sandbox.text("Documents/empty.txt") == "replaced"
         && sandbox.text("Documents/written.txt") == "written")
-    let kept = try #require(try sandbox.state()).directory("conflict")
-    let folder = try kept.directory(ContainerPath(#require(outcome.transaction).description))
-    #expect(try folder.contents("Documents/empty.txt") == Array("the app's".utf8))
-    #expect(try folder.contents("Documents/written.txt") == Array("the app's, too".utf8))
-    #expect(try folder.contents("Documents/Inbox/late") == Array("into a removed directory".utf8))
+    #expect(try sandbox.conflictCopy("Documents/empty.txt", of: outcome) == "the app's")
+    #expect(try sandbox.conflictCopy("Documents/written.txt", of: outcome) == "the app's, too")
+    #expect(try sandbox.conflictCopy("Documents/Inbox/late", of: outcome) == "into a removed directory")
   }
 
   /// By a program that was not seen, and has a directory of the old tree open.
@@ -154,9 +152,7 @@ import Testing
       try folder.create("tree/late.txt", Array("made in the old tree".utf8))
     }
     #expect(outcome.conflicts == ["Documents/late.txt"] && outcome.isFinished, "\(outcome)")
-    let kept = try #require(try sandbox.state()).directory("conflict")
-    let copies = try kept.directory(ContainerPath(#require(outcome.transaction).description))
-    #expect(try copies.contents("Documents/late.txt") == Array("made in the old tree".utf8))
+    #expect(try sandbox.conflictCopy("Documents/late.txt", of: outcome) == "made in the old tree")
     #expect(try !sandbox.exists("Documents/late.txt") && sandbox.stages().isEmpty)
   }
 
@@ -249,10 +245,8 @@ import Testing
     let outcome = try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .exchange, change)
     #expect(outcome.conflicts == Self.replaced.sorted())
     #expect(try sandbox.text("Documents/keep.txt") == "the transaction's")
-    let transaction = try #require(outcome.transaction).description
-    let kept = try #require(try sandbox.state()).directory("conflict").directory(ContainerPath(transaction))
-    #expect(try kept.contents("Documents/keep.txt") == Array("KEEP".utf8))
-    #expect(try kept.contents("Documents/gone.txt") == Array("GONE".utf8))
+    #expect(try sandbox.conflictCopy("Documents/keep.txt", of: outcome) == "KEEP")
+    #expect(try sandbox.conflictCopy("Documents/gone.txt", of: outcome) == "GONE")
   }
 
   @Test(arguments: [FaultPoint.rewalked, .committed]) func stopsTheMoves(point: FaultPoint) throws {

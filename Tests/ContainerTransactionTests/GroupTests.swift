@@ -19,11 +19,9 @@ import Testing
     #expect(try sandbox.isNew() && outcome.conflicts.isEmpty && outcome.isFinished, "\(outcome.notes)")
     #expect(try Directory(sandbox.folder("Shared")).status("one")?.mode == 0o750)
     #expect(try sandbox.text("d/Documents/d.txt") == "d" && sandbox.traces().isEmpty)
-    var options = TransactionOptions()
-    options.commit = commit
-    _ = try Transaction.rollback(sandbox.container(), options: options)
+    try sandbox.rollback(commit: commit)
     expectNone(try sandbox.changes(from: before))
-    _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options)
+    try sandbox.rollback(redoing: true, commit: commit)
     #expect(try sandbox.isNew() && sandbox.traces().isEmpty)
     #expect(try Transaction.log(sandbox.container()).map(\.kind) == [.migrate, .rollback, .redo])
   }
@@ -53,7 +51,7 @@ import Testing
     #expect(
       try sandbox.text("Shared/one/deep/made") == "\u{1}" && sandbox.text("Shared/two/keep/b.txt") == "b")
     #expect(try !sandbox.exists("Shared/one/gone.txt") && !sandbox.exists("c/.groups"))
-    _ = try Transaction.rollback(sandbox.container())
+    try sandbox.rollback()
     expectNone(try sandbox.changes(from: before))
     for wrong in ["group.new", "file"] {
       #expect(throws: DrydockError.self) {
@@ -104,7 +102,7 @@ import Testing
       }
       _ = try Transaction.recover(sandbox.container())
       #expect(try sandbox.isNew() == isNew && sandbox.traces().isEmpty)
-      if isNew { _ = try Transaction.rollback(sandbox.container()) }
+      if isNew { try sandbox.rollback() }
       expectNone(try sandbox.changes(from: before))
     }
   }
@@ -257,8 +255,7 @@ import Testing
     let container = try Container(at: sandbox.folder("c"), configuration: configuration)
     let before = try sandbox.listings()
     for commit in GroupCommitTests.ways {
-      var options = TransactionOptions()
-      options.commit = commit
+      let options = TransactionOptions(commit: commit)
       let error = failure {
         _ = try Transaction.run(on: container, .migrate, summary: "t", options: options) {
           try $0.write([2], to: ".groups/g/f")

@@ -38,27 +38,16 @@ import Testing
     try refused(sandbox, by: app, "Documents/database.sqlite", "open")
   }
 
-  @Test func aShellStandsInIt() throws {
-    let sandbox = try Sandbox(files: ["Documents/a": "a"])
-    let shell = try Command.spawn(
-      "/bin/sh", ["-c", "echo ready; cat"], directory: sandbox.root + "/Documents")
-    try shell.waitForLine("ready")
-    try refused(sandbox, by: shell, "Documents", "working directory")
-  }
-
-  @Test func aShellStandsInItsRoot() throws {
-    let sandbox = try Sandbox(files: ["Documents/a": "a"])
-    let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; exec cat"], directory: sandbox.root)
-    try shell.waitForLine("ready")
-    try refused(sandbox, by: shell, "the container's directory", "working directory")
-  }
-
-  @Test func aFileIsOpen() throws {
+  @Test(arguments: [
+    ("echo ready; cat", "/Documents", "Documents", "working directory"),
+    ("echo ready; exec cat", "", "the container's directory", "working directory"),
+    ("exec 5<b; cd /; echo ready; cat", "/Documents", "Documents/b", "open"),
+  ])
+  func aShellHasIt(script: String, directory: String, path: String, manner: String) throws {
     let sandbox = try Sandbox(files: ["Documents/a": "a", "Documents/b": "b"])
-    let shell = try Command.spawn(
-      "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox.root + "/Documents/b"])
+    let shell = try Command.spawn("/bin/sh", ["-c", script], directory: sandbox.root + directory)
     try shell.waitForLine("ready")
-    try refused(sandbox, by: shell, "Documents/b", "open")
+    try refused(sandbox, by: shell, path, manner)
   }
 
   @Test func aFileIsMappedAndClosed() throws {

@@ -51,9 +51,7 @@ import Testing
       #expect(now[0] != old[0] || now == old)
     }
     try sandbox.run(faults: faults, commit: .inPlace)
-    var options = TransactionOptions()
-    (options.commit, options.seams) = (.inPlace, faults)
-    _ = try Transaction.rollback(sandbox.container(), options: options)
+    try sandbox.rollback(commit: .inPlace, faults: faults)
     #expect(try moves.next() > 8 && pair() == old)
   }
 
@@ -111,12 +109,11 @@ import Testing
     let late: [ContainerPath] = isGone ? ["Documents/Inbox/late"] : []
     #expect(
       outcome.conflicts == late + ["Documents/empty.txt", "Documents/written.txt"], "\(outcome.conflicts)")
-    let kept = try #require(try sandbox.state(.inside)).directory("conflict")
-    let folder = try kept.directory(ContainerPath(#require(outcome.transaction).description))
-    #expect(try folder.contents("Documents/empty.txt") == Array("the app's".utf8))
-    #expect(try folder.contents("Documents/written.txt") == Array("the app's, too".utf8))
-    let place = isGone ? folder : try sandbox.live()
-    #expect(try place.contents("Documents/Inbox/late") == Array("into a removed directory".utf8))
+    #expect(try sandbox.conflictCopy("Documents/empty.txt", of: outcome, .inside) == "the app's")
+    #expect(try sandbox.conflictCopy("Documents/written.txt", of: outcome, .inside) == "the app's, too")
+    let path: ContainerPath = "Documents/Inbox/late"
+    let text = try isGone ? sandbox.conflictCopy(path, of: outcome, .inside) : sandbox.text(path)
+    #expect(text == "into a removed directory")
   }
 
   @Test func directoriesThatMayNotBeWritten() throws {

@@ -180,15 +180,13 @@ import Testing
     let app = try WritingApp()
     let sandbox = try Sandbox(files: CommitFaultTests.files)
     let path = sandbox.root + "/Documents/keep.txt"
-    var options = TransactionOptions()
-    options.commit = strategy
     // Nobody sees it, and its file is replaced while it has it open.
-    options.seams = Seams(searchesOpenFiles: false) {
+    let faults = Seams(searchesOpenFiles: false) {
       if $0 == .rewalked { try app.open(strategy.rawValue, .hold, path) }
     }
-    let outcome = try Transaction.run(
-      on: sandbox.container(), .migrate, summary: "x", options: options
-    ) { try $0.write(Array("replaced".utf8), to: "Documents/keep.txt") }
+    let outcome = try sandbox.run(faults: faults, commit: strategy) {
+      try $0.write(Array("replaced".utf8), to: "Documents/keep.txt")
+    }
     try app.stop(strategy.rawValue)
     #expect(try Transaction.recover(sandbox.container()).isEmpty)
     let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
@@ -202,8 +200,7 @@ import Testing
     let lines = try app.stop(late).rows.map { "line \($0)\n" }.joined()
     let reports = try Transaction.recover(sandbox.container())
     #expect(reports.map(\.outcome) == [.writtenLater] && reports.map(\.conflicts) == [["Documents/keep.txt"]])
-    let aside = try state.directory("conflict").directory(ContainerPath(transaction.description))
-    #expect(try aside.contents("Documents/keep.txt") == Array(("keep" + lines).utf8))
+    #expect(try sandbox.conflictCopy("Documents/keep.txt", of: outcome, place) == "keep" + lines)
     // Once.
     #expect(try Transaction.recover(sandbox.container()).isEmpty)
     let error = try #require(failure { try sandbox.rollback(commit: strategy) })
@@ -244,9 +241,7 @@ import Testing
     }
     #expect(try isMarked(sandbox) == [true])
     for point in [FaultPoint.checked, .treeBuilt, .rewalked, .marked] {
-      var options = TransactionOptions()
-      options.seams = Seams { if $0 == point { throw Stop() } }
-      _ = try? Transaction.rollback(sandbox.container(), options: options)
+      _ = try? sandbox.rollback(faults: .at(point))
       #expect(try isMarked(sandbox) == [true], "\(point)")
     }
     try sandbox.rollback()

@@ -33,8 +33,7 @@ import Testing
   @Test(arguments: CommitFaultTests.ofExchange) func creationStoppedAtEveryPoint(point: FaultPoint) throws {
     let folder = try TemporaryDirectory()
     let sandbox = Sandbox(folder: folder)
-    var options = TransactionOptions()
-    options.seams = Seams { if $0 == point { throw Stop() } }
+    let options = TransactionOptions(faults: .at(point))
     let isNew = CommitFaultTests.after.contains(point)
     do {
       _ = try Transaction.create(created(sandbox), .restore, summary: "new", options: options) {
@@ -142,9 +141,7 @@ import Testing
     let sandbox = try Sandbox(files: ["a": "0"])
     try sandbox.run { try $0.write([UInt8(ascii: "1")], to: "a") }
     try sandbox.run { try $0.write([UInt8(ascii: "2")], to: "a") }
-    var options = TransactionOptions()
-    options.seams = Seams { if $0 == .exchanged { throw Stop() } }
-    _ = try Transaction.rollback(sandbox.container(), options: options)
+    try sandbox.rollback(faults: .at(.exchanged))
     #expect(try sandbox.text("a") == "1")
     let outcome = try sandbox.rollback()
     #expect(outcome.recovered.map(\.outcome) == [.new])

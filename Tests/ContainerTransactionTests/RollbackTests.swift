@@ -405,7 +405,7 @@ import Testing
   @Test func otherKeysGoBackWithTheTransactionThatBroughtThem() throws {
     let later = try DeviceKeys(.generate())
     let both = DeviceKeys(later.present, earlier: sandbox.keys.identities)
-    let options = sandbox.options(both)
+    let options = TransactionOptions(keys: both)
     _ = try Transaction.run(on: sandbox.base.container(), .vault, summary: "rekey", options: options) {
       var vault = try #require(try $0.vault())
       try vault.rekey(to: later.recipients)

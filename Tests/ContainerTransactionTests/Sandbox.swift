@@ -107,20 +107,19 @@ struct Sandbox {
     commit: CommitPreference = .automatic,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
-    var options = TransactionOptions()
-    options.seams = faults
-    (options.undoLimits, options.commit) = (limits, commit)
+    var options = TransactionOptions(commit: commit, faults: faults)
+    options.undoLimits = limits
     return try Transaction.run(on: container(), kind, summary: summary, options: options, body: body)
   }
 
   @discardableResult
   func rollback(
-    discardingNewer: Bool = false, redoing: Bool = false, commit: CommitPreference = .automatic
+    discardingNewer: Bool = false, redoing: Bool = false, commit: CommitPreference = .automatic,
+    keys: DeviceKeys? = nil, faults: Seams = .none
   ) throws -> TransactionOutcome<RolledBack> {
-    var options = TransactionOptions()
-    options.commit = commit
-    return try Transaction.rollback(
-      container(), discardingNewer: discardingNewer, redoing: redoing, options: options)
+    try Transaction.rollback(
+      container(), discardingNewer: discardingNewer, redoing: redoing,
+      options: TransactionOptions(commit: commit, keys: keys, faults: faults))
   }
 
   // MARK: State
@@ -139,6 +138,22 @@ struct Sandbox {
   }
 
   func log() throws -> [TransactionLogEntry] { try Transaction.log(container()) }
+
+  /// What a transaction kept aside of what an app wrote to a path.
+  func conflictCopy(
+    _ path: ContainerPath, of outcome: TransactionOutcome<Void>, _ place: StateDirectory.Place = .beside
+  ) throws -> String {
+    let copies = try #require(try state(place)).directory("conflict")
+    let folder = try copies.directory(ContainerPath(#require(outcome.transaction).description))
+    return String(decoding: try folder.contents(path), as: UTF8.self)
+  }
+}
+
+extension TransactionOptions {
+  init(commit: CommitPreference = .automatic, keys: DeviceKeys? = nil, faults: Seams = .none) {
+    self.init()
+    (self.commit, deviceKeys, seams) = (commit, keys, faults)
+  }
 }
 
 extension TreeListing {
@@ -274,9 +289,14 @@ struct GroupSandbox {
     _ name: String = "c", commit: CommitPreference = .automatic, faults: Seams = .none,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
-    var options = TransactionOptions()
-    (options.seams, options.commit) = (faults, commit)
-    return try Transaction.run(on: container(name), .migrate, summary: "test", options: options, body: body)
+    try Transaction.run(
+      on: container(name), .migrate, summary: "test",
+      options: TransactionOptions(commit: commit, faults: faults), body: body)
+  }
+
+  func rollback(redoing: Bool = false, commit: CommitPreference = .automatic) throws {
+    _ = try Transaction.rollback(
+      container(), redoing: redoing, options: TransactionOptions(commit: commit))
   }
 
   /// Whether all roots are as ``change(_:)`` makes them.
@@ -324,18 +344,13 @@ struct VaultSandbox {
 
   static func id(_ account: String) -> VaultItem.ID { VaultItem.ID(service: "s", account: account) }
 
-  func options(_ keys: DeviceKeys?) -> TransactionOptions {
-    var options = TransactionOptions()
-    options.deviceKeys = keys
-    return options
-  }
-
   /// Changes the vault in a transaction; there may be none before.
   @discardableResult
   func change(
     _ kind: TransactionLogEntry.Kind = .vault, _ body: (inout Vault) throws -> Void
   ) throws -> TransactionOutcome<Void> {
-    try Transaction.run(on: base.container(), kind, summary: "changed the vault", options: options(keys)) {
+    try Transaction.run(on: base.container(), kind, summary: "changed the vault", options: .init(keys: keys))
+    {
       var vault = try $0.vault() ?? Vault(new: keys)
       try body(&vault)
       try $0.setVault(vault)
@@ -367,7 +382,6 @@ struct VaultSandbox {
   func rollback(_ keys: DeviceKeys?, discardingNewer: Bool = false, redoing: Bool = false) throws
     -> TransactionOutcome<RolledBack>
   {
-    try Transaction.rollback(
-      base.container(), discardingNewer: discardingNewer, redoing: redoing, options: options(keys))
+    try base.rollback(discardingNewer: discardingNewer, redoing: redoing, keys: keys)
   }
 }

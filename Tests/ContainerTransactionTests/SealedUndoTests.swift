@@ -58,20 +58,13 @@ import Testing
     try staged.setDefaults(file, at: Sandbox.settings)
   }
 
-  private func options(_ keys: DeviceKeys?, _ commit: CommitPreference) -> TransactionOptions {
-    var options = TransactionOptions()
-    (options.deviceKeys, options.commit) = (keys, commit)
-    return options
-  }
-
   /// What a migration does: each secret becomes an item, and its setting goes.
   @discardableResult
   private func move(
     _ sandbox: Sandbox, _ keys: DeviceKeys, _ commit: CommitPreference = .automatic,
     faults: Seams = .none
   ) throws -> TransactionOutcome<Void> {
-    var options = options(keys, commit)
-    options.seams = faults
+    let options = TransactionOptions(commit: commit, keys: keys, faults: faults)
     return try Transaction.run(on: sandbox.container(), .migrate, summary: "move", options: options) {
       staged in
       guard var file = try staged.defaults(Sandbox.settings) else { return }
@@ -146,24 +139,21 @@ import Testing
       // Without the key, or with a wrong one, nothing is begun.
       let records = try sandbox.log().count
       for wrong in [nil, DeviceKeys(try AgeIdentity.generate())] {
-        let error = #expect(throws: DrydockError.self) {
-          try Transaction.rollback(sandbox.container(), options: options(wrong, commit))
-        }
-        #expect(error?.code == .vaultLocked)
+        expect(.vaultLocked) { try sandbox.rollback(commit: commit, keys: wrong) }
       }
       #expect(try sandbox.log().count == records)
       expectNone(try sandbox.listing().changes(from: after, comparing: TreeListing.untouched))
 
-      _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
+      try sandbox.rollback(commit: commit, keys: keys)
       expectNone(try sandbox.listing().changes(from: before))
       // What the settings hold again is nowhere else.
       #expect(try filesWithSecret(sandbox) == ["c/" + Sandbox.settings.description])
-      _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options(keys, commit))
+      try sandbox.rollback(redoing: true, commit: commit, keys: keys)
       #expect(try filesWithSecret(sandbox) == [])
-      _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
+      try sandbox.rollback(commit: commit, keys: keys)
       expectNone(try sandbox.listing().changes(from: before))
       // The earlier ones can be undone, too.
-      for _ in 0..<3 { _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit)) }
+      for _ in 0..<3 { try sandbox.rollback(commit: commit, keys: keys) }
       let settings = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings))
       #expect(settings.root["theme"] == .string("dark") && settings.root["auth_token"] != nil)
       #expect(settings.format == format)
@@ -232,7 +222,7 @@ import Testing
       }
       try move(sandbox, keys, commit)
       #expect(try filesWithSecret(sandbox) == [] && plain(sandbox) == [])
-      for _ in 0..<2 { _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit)) }
+      for _ in 0..<2 { try sandbox.rollback(commit: commit, keys: keys) }
       expectNone(try sandbox.listing().changes(from: before))
     }
   }
@@ -247,11 +237,9 @@ import Testing
     for (point, count) in points.map({ ($0, 1) }) + (1...30).map({ (FaultPoint.sealed, $0) }) where !isOver {
       try withSecrets { sandbox, keys in
         let before = try sandbox.listing()
-        let seen = Counter()
-        let faults = Seams { if $0 == point, seen.next() == count { throw Stop() } }
         let isOld: Bool
         do {
-          let outcome = try move(sandbox, keys, commit, faults: faults)
+          let outcome = try move(sandbox, keys, commit, faults: .at(point, count))
           if point == .sealed {
             // There are not that many.
             isOver = outcome.isFinished
@@ -269,7 +257,7 @@ import Testing
           try move(sandbox, keys, commit)
         }
         #expect(try filesWithSecret(sandbox) == [], "\(commit), \(point) \(count)")
-        _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
+        try sandbox.rollback(commit: commit, keys: keys)
         expectNone(try sandbox.listing().changes(from: before), "\(point)")
       }
     }
@@ -281,10 +269,9 @@ import Testing
       for redoing in [false, true] {
         try withSecrets { sandbox, keys in
           try move(sandbox, keys)
-          if redoing { _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange)) }
-          var options = options(keys, .exchange)
-          options.seams = Seams { if $0 == point { throw Stop() } }
-          let outcome = try Transaction.rollback(sandbox.container(), redoing: redoing, options: options)
+          if redoing { try sandbox.rollback(commit: .exchange, keys: keys) }
+          let outcome = try sandbox.rollback(
+            redoing: redoing, commit: .exchange, keys: keys, faults: .at(point))
           #expect(!outcome.isFinished)
           _ = try Transaction.recover(sandbox.container())
           #expect(
@@ -320,8 +307,7 @@ import Testing
     try withSecrets { sandbox, keys in
       let path: ContainerPath = "Documents/notes.age"
       try sandbox.live().create(path, Array("before".utf8), mode: 0o640)
-      let app = Seams { point in
-        guard point == .committed else { return }
+      let app = Seams.at(.committed) {
         try sandbox.live().create("new", Array("age-encryption.org/v1\ncanary-0123456789abcdef".utf8))
         try sandbox.live().rename("new", in: sandbox.live(), to: path)
       }
@@ -329,7 +315,7 @@ import Testing
       #expect(outcome.conflicts == [path])
       try move(sandbox, keys)
       #expect(try filesWithSecret(sandbox) == [])
-      _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
+      try sandbox.rollback(commit: .exchange, keys: keys)
       try move(sandbox, keys)
       #expect(try filesWithSecret(sandbox) == [])
       #expect(try conflictCopies(sandbox) == ["notes.age.age"])
@@ -355,11 +341,10 @@ import Testing
       try sandbox.run(commit: .inPlace) { try Self.set("theme", "blue", $0) }
       #expect(try sandbox.state(.inside) != nil && sandbox.state(.beside) != nil)
       for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed] {
-        let faults = Seams { if $0 == point { throw Stop() } }
-        #expect(try !move(sandbox, keys, .exchange, faults: faults).isFinished)
+        #expect(try !move(sandbox, keys, .exchange, faults: .at(point)).isFinished)
         _ = try Transaction.recover(sandbox.container())
         #expect(try filesWithSecret(sandbox) == [], "\(point)")
-        _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
+        try sandbox.rollback(commit: .exchange, keys: keys)
       }
     }
   }
@@ -378,7 +363,7 @@ import Testing
       for _ in 0..<2 { try sandbox.rollback(commit: commit) }
       #expect(try filesWithSecret(sandbox) == [])
       expectNone(try sandbox.listing().changes(from: after))
-      _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options(keys, commit))
+      try sandbox.rollback(redoing: true, commit: commit, keys: keys)
       #expect(try sandbox.live().contents(Sandbox.settings) == old)
     }
   }
@@ -410,8 +395,7 @@ import Testing
         case 2:
           try sandbox.run(kind: .restore, commit: commit) { try $0.write(original, to: Sandbox.settings) }
         case 3, 4:
-          _ = try? Transaction.rollback(
-            sandbox.container(), redoing: choice == 4, options: options(keys, commit))
+          _ = try? sandbox.rollback(redoing: choice == 4, commit: commit, keys: keys)
         default:
           try move(sandbox, keys, commit)
           moves += 1
@@ -433,9 +417,7 @@ import Testing
       file.root["umlaut"] = .string("another-canary-of-the-app")
       try sandbox.live().removeFile(Sandbox.settings)
       try sandbox.live().create(Sandbox.settings, file.encoded())
-      let error = failure {
-        _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
-      }
+      let error = failure { try sandbox.rollback(commit: .exchange, keys: keys) }
       #expect(error?.code == .conflict && error?.message.contains("umlaut") == true)
       #expect(error?.message.contains("canary") == false && error?.message.contains("kanarien") == false)
     }
@@ -453,9 +435,7 @@ import Testing
       try folder.removeFile(sealed)
       try folder.create(sealed, bytes)
       let before = try sandbox.listing()
-      let error = failure {
-        _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
-      }
+      let error = failure { try sandbox.rollback(commit: .exchange, keys: keys) }
       #expect(error?.code == .nothingToUndo && error?.message.contains("encrypted") == true)
       expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     }

@@ -301,7 +301,7 @@ private struct Model {
     let stranger = try DeviceKeys(.generate())
     expect(.vaultLocked) {
       _ = try Transaction.run(
-        on: sandbox.base.container(), .vault, summary: "", options: sandbox.options(stranger)
+        on: sandbox.base.container(), .vault, summary: "", options: .init(keys: stranger)
       ) { _ = try $0.vault() }
     }
     expectNone(try sandbox.base.listing().changes(from: before))
@@ -329,7 +329,7 @@ private struct Model {
     try sandbox.write(Age.seal(document.encoded(), to: .recipients(hand.recipients)))
     func change(_ body: @escaping (inout Vault) throws -> Void) throws {
       _ = try Transaction.run(
-        on: sandbox.base.container(), .vault, summary: "", options: sandbox.options(hand)
+        on: sandbox.base.container(), .vault, summary: "", options: .init(keys: hand)
       ) {
         var vault = try #require(try $0.vault())
         try body(&vault)
@@ -346,7 +346,7 @@ private struct Model {
   @Test func aDryRunTellsItemsAndTouchesNothing() throws {
     let before = try sandbox.base.listing()
     let run = { (keys: DeviceKeys?, body: (StagedContainer) throws -> Void) in
-      try Transaction.dryRun(on: sandbox.base.container(), options: sandbox.options(keys), body: body)
+      try Transaction.dryRun(on: sandbox.base.container(), options: .init(keys: keys), body: body)
         .difference
     }
     let difference = try run(sandbox.keys) {
@@ -383,7 +383,7 @@ private struct Model {
     let before = try sandbox.sealed()
     func stage(_ bytes: [UInt8], _ keys: DeviceKeys?) throws {
       _ = try Transaction.run(
-        on: sandbox.base.container(), .migrate, summary: "", options: sandbox.options(keys)
+        on: sandbox.base.container(), .migrate, summary: "", options: .init(keys: keys)
       ) {
         try $0.write(bytes, to: VaultSandbox.path)
       }
