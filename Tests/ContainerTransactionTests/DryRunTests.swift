@@ -103,36 +103,6 @@ import Testing
     #expect(try sandbox.stages().isEmpty)
     #expect(try sandbox.log().isEmpty)
   }
-
-  @Test func whatADifferenceOfRowsMustBear() throws {
-    let sandbox = try Sandbox(files: ["Documents/x": "x"])
-    let sql = """
-      CREATE TABLE plain(a TEXT COLLATE NOCASE); INSERT INTO plain VALUES ('a'), ('b'), ('c');
-      CREATE TABLE keyed(k TEXT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO keyed VALUES ('a', 1), ('b', 2);
-      CREATE TABLE "odd ""name"(k, v, PRIMARY KEY(k, v)); INSERT INTO "odd ""name" VALUES (NULL, 1), (2, x'00');
-      CREATE VIEW seen AS SELECT * FROM plain;
-      """
-    #expect(try Command.run(Tools.system("sqlite3"), ["\(sandbox.root)/db", sql]).succeeded)
-    let outcome = try Transaction.dryRun(on: sandbox.container()) { staged in
-      try staged.writeDatabase(at: "db") { db in
-        try db.execute(
-          sql: """
-            UPDATE plain SET a = 'A' WHERE a = 'a'; DELETE FROM plain WHERE a = 'c'; INSERT INTO plain VALUES ('d'), ('e');
-            ALTER TABLE keyed RENAME COLUMN k TO key;
-            INSERT INTO "odd ""name" VALUES (3, 3); DROP VIEW seen; CREATE TABLE fresh(x);
-            """)
-      }
-    }
-    let database = try #require(outcome.difference.databases.first)
-    let tables = Dictionary(database.tables.map { ($0.name, $0) }, uniquingKeysWith: { a, _ in a })
-    func counts(_ name: String) -> [Int?] {
-      [tables[name]?.added, tables[name]?.removed, tables[name]?.changed]
-    }
-    #expect(counts("plain") == [1, 0, 2])
-    #expect(counts("odd \"name") == [1, 0, 0])
-    #expect(counts("keyed") == [2, 2, 0])
-    #expect(database.schema.map(\.name) == ["fresh", "keyed", "seen"])
-  }
 }
 
 @Suite("Planning")

@@ -28,7 +28,7 @@ import Testing
       user: .random(in: 0 ... .max, using: &random), group: .random(in: 0...2, using: &random))
   }
 
-  @Test(arguments: 1...20) func itIsADictionary(seed: UInt64) throws {
+  @Test(arguments: 1...5) func itIsADictionary(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var (table, model): (TreeIndex, [ContainerPath: IndexedStatus]) = (TreeIndex(), [:])
     for _ in 0..<400 {
