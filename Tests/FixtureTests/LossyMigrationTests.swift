@@ -32,8 +32,10 @@ import Testing
     Case(sql: sql, destroys: destroys)
   }
 
-  private static func rebuild(_ copy: String, _ definition: String = definition) -> Case {
-    Case(sql: rebuilt(copy, definition), destroys: ["T"])
+  private static func rebuild(
+    _ copy: String, _ definition: String = definition, of setup: String = base
+  ) -> Case {
+    Case(sql: rebuilt(copy, definition), setup: setup, destroys: ["T"])
   }
 
   private static func of(_ setup: String, _ sql: String, _ destroys: String...) -> Case {
@@ -73,15 +75,10 @@ import Testing
     of(keyed, "DELETE FROM T WHERE code = 'b'; INSERT INTO T VALUES ('d', 'Dora')"),
     of(keyed, "UPDATE OR REPLACE T SET code = 'a' WHERE code = 'b'"),
     of(pairs, "DELETE FROM T WHERE a = 2; INSERT INTO T VALUES (3, 3, 'w')"),
-    of(
-      pairs,
-      "CREATE TABLE T_new (a INTEGER PRIMARY KEY, text TEXT); INSERT OR REPLACE INTO T_new SELECT a, text FROM T; "
-        + "DROP TABLE T; ALTER TABLE T_new RENAME TO T", "T"),
+    rebuild(
+      "INSERT OR REPLACE INTO T_new SELECT a, text FROM T", "a INTEGER PRIMARY KEY, text TEXT", of: pairs),
     of(plain, "DELETE FROM T WHERE a = 'x'; INSERT INTO T VALUES ('y', 2)"),
-    of(
-      plain,
-      "CREATE TABLE T_new (a, b); INSERT INTO T_new SELECT DISTINCT a, b FROM T; DROP TABLE T; ALTER TABLE T_new RENAME TO T",
-      "T"),
+    rebuild("INSERT INTO T_new SELECT DISTINCT a, b FROM T", "a, b", of: plain),
     of(search, "DELETE FROM T WHERE rowid = 1"), of(search, "UPDATE T SET body = 'same' WHERE rowid > 0"),
     of(search, "DELETE FROM T WHERE rowid = 2; INSERT INTO T VALUES ('filler')"),
     of(places, "DELETE FROM T WHERE id = 2"),
@@ -146,10 +143,7 @@ import Testing
     rebuild("INSERT INTO T_new SELECT id, substr(title, 1, 4) FROM T", "id INTEGER PRIMARY KEY, title TEXT"),
     rebuild("INSERT INTO T_new SELECT id + 100, 'x', note, price, data, state, done, rank FROM T"),
     of(keyed, "UPDATE T SET name = '' WHERE code = 'a'"), of(pairs, "UPDATE T SET text = 'x' WHERE a > 0"),
-    of(
-      keyed,
-      "CREATE TABLE T_new (code TEXT PRIMARY KEY); INSERT INTO T_new SELECT code FROM T; DROP TABLE T; ALTER TABLE T_new RENAME TO T",
-      "T"),
+    rebuild("INSERT INTO T_new SELECT code FROM T", "code TEXT PRIMARY KEY", of: keyed),
   ]
 
   private static let harmless: [Case] = [
@@ -210,10 +204,10 @@ import Testing
       "UPDATE T SET title = 'file:/' || title WHERE id > 0; UPDATE T SET title = substr(title, 7) WHERE id > 0"
     ),
     of(keyed, "UPDATE T SET code = 'app.' || code WHERE code > ''"),
-    of(
-      "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT); INSERT INTO T VALUES (1, 'x'), (2, 'y'), (3, 'z');",
-      "CREATE TABLE T_new (id INTEGER PRIMARY KEY, b TEXT); INSERT INTO T_new SELECT id + 4, a FROM T; "
-        + "DROP TABLE T; ALTER TABLE T_new RENAME TO T", "T"),
+    rebuild(
+      "INSERT INTO T_new SELECT id + 4, a FROM T", "id INTEGER PRIMARY KEY, b TEXT",
+      of:
+        "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT); INSERT INTO T VALUES (1, 'x'), (2, 'y'), (3, 'z');"),
     of(pairs, "UPDATE T SET a = a + 100 WHERE a > 0"), of(pairs, "UPDATE T SET b = -b WHERE b > 0"),
     of(
       "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T VALUES (1, 'x', 'y'), (2, 'z', 'w'); "
@@ -241,22 +235,18 @@ import Testing
     step("DROP TABLE T", "T"),
     of(keyed, "UPDATE T SET name = upper(name) WHERE code > ''"),
     of(keyed, "ALTER TABLE T RENAME TO T_person"), of(pairs, "UPDATE T SET text = text || '?' WHERE a > 0"),
-    of(
-      pairs,
-      "CREATE TABLE T_new (id INTEGER PRIMARY KEY, a, b, text); INSERT INTO T_new (a, b, text) SELECT a, b, text FROM T; "
-        + "DROP TABLE T; ALTER TABLE T_new RENAME TO T", "T"),
+    rebuild(
+      "INSERT INTO T_new (a, b, text) SELECT a, b, text FROM T", "id INTEGER PRIMARY KEY, a, b, text",
+      of: pairs),
     of(plain, "UPDATE T SET b = b + 1 WHERE a > ''"),
-    of(
-      plain,
-      "CREATE TABLE T_new (a, b); INSERT INTO T_new SELECT a, b FROM T ORDER BY a DESC; "
-        + "DROP TABLE T; ALTER TABLE T_new RENAME TO T", "T"),
+    rebuild("INSERT INTO T_new SELECT a, b FROM T ORDER BY a DESC", "a, b", of: plain),
     of(search, "INSERT INTO T VALUES ('more words')"),
     of(search, "UPDATE T SET body = body || ' too' WHERE rowid > 0"),
     of(places, "UPDATE T SET x1 = x1 + 1 WHERE id = 1"), of(places, "INSERT INTO T VALUES (4, 2, 3)"),
   ]
 
   /// Runs all of them, and gives the findings about losses by the number of the case.
-  private func found(_ cases: [Case], more: String = "") throws -> [Int: [String]] {
+  private func found(_ cases: [Case]) throws -> [Int: [String]] {
     try SuiteSandbox.with { sandbox in
       func named(_ text: String, _ number: Int) -> String {
         // A point is no boundary between words for Unicode.
@@ -273,18 +263,9 @@ import Testing
                 \(reasons.isEmpty ? "" : "destructive: {\(reasons)}")
           """
       }
-      try sandbox.migration("0001_all", steps.joined(separator: "\n"), more: "irreversible: true\n" + more)
+      try sandbox.migration("0001_all", steps.joined(separator: "\n"), more: "irreversible: true\n")
       try sandbox.fixture("one", version: 0, more: "expect: {settings: {schema: 1}}", sql: setup)
-      var result: [Int: [String]] = [:]
-      for line in try sandbox.found() {
-        if line.contains("lost-rows") || line.contains("lost-values") {
-          let number = line.firstMatch(of: /\bt([0-9]+)x/).flatMap { Int($0.1) }
-          result[number ?? -1, default: []].append(line)
-        } else if !line.contains("golden") && !line.contains("coverage") {
-          result[-1, default: []].append(line)
-        }
-      }
-      return result
+      return try sandbox.losses()
     }
   }
 

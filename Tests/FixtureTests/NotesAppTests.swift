@@ -47,28 +47,6 @@ struct NotesAppTests {
     #expect(schemas[0] == schemas[1] && schemas[0].contains("task|"))
   }
 
-  @Test("It writes until it is told to stop, and its money never changes", arguments: [SIGTERM, SIGKILL, 0])
-  func writes(_ signal: Int32) throws {
-    try run(["create", directory("app"), "--leave-wal"])
-    let writer = try Command.spawn(Tools.notesApp(), ["write", directory("app")])
-    try writer.waitForLine("ready")
-    if signal == 0 { writer.closeInput() } else { writer.kill(signal) }
-    let result = try writer.wait()
-    #expect(signal == SIGKILL ? result.signal == SIGKILL : result.succeeded, "\(result)")
-    let check = try run(["check", directory("app/Documents/database.sqlite")])
-    #expect(check.output == "integrity ok, foreign keys ok, 200 tasks, all accounts together 200000\n")
-  }
-
-  @Test("It holds its database open")
-  func holds() throws {
-    try run(["create", directory("app"), "--rollback-journal"])
-    let holder = try Command.spawn(Tools.notesApp(), ["hold", directory("app")])
-    try holder.waitForLine("ready")
-    #expect(holder.isRunning)
-    holder.closeInput()
-    #expect(try holder.wait().succeeded)
-  }
-
   @Test("Its check finds a wrong sum")
   func check() throws {
     try run(["create", directory("app")])
@@ -77,18 +55,6 @@ struct NotesAppTests {
     #expect(try Command.run(Tools.system("sqlite3"), [database, change]).succeeded)
     let check = try Command.run(Tools.notesApp(), ["check", database])
     #expect(check.exitCode == 1 && check.output.contains("200001"), "\(check)")
-  }
-
-  @Test("It writes a setting as apps do: a new file in place of the old one")
-  func settings() throws {
-    try run(["create", directory("app")])
-    let path = Sample.defaults.description
-    let before = try TreeListing(directory("app"))
-    try run(["touch-settings", directory("app"), "fontSize", "18"])
-    let after = try TreeListing(directory("app"))
-    #expect(after[path]?.inode != before[path]?.inode)
-    #expect(try run(["settings", directory("app")]).output.contains("fontSize = 18\n"))
-    #expect(after["Documents/Notes/About fontSize.md"] != nil)
   }
 
   @discardableResult

@@ -168,13 +168,7 @@ import Testing
       }
       try sandbox.fixture(
         "one", version: 0, more: "expect: {settings: {schema: \(cases.count)}}", settings: settings, sql: sql)
-      var result: [Int: [String]] = [:]
-      for line in try sandbox.found() where !line.contains("golden") && !line.contains("coverage") {
-        let number =
-          line.contains("lost-") ? line.firstMatch(of: /\b[tk]([0-9]+)x/).flatMap { Int($0.1) } : nil
-        result[number ?? -1, default: []].append(line)
-      }
-      return result
+      return try sandbox.losses()
     }
   }
 

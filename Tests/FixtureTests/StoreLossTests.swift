@@ -23,6 +23,17 @@ import Testing
   private static func files(_ files: [String: String], _ steps: String, rows: String...) -> Case {
     Case(steps: steps, files: files, rows: rows)
   }
+  /// A patch of a setting, of the JSON document, and an assignment in the row of a document.
+  private static func patch(_ settings: String, _ operation: String) -> Case {
+    Case(steps: "defaults.patch: {key: K, patch: [{\(operation)}]}", settings: settings)
+  }
+  private static func patch(_ operation: String) -> Case {
+    files(["K.json": document], "files.patch: {path: Documents/K.json, patch: [{\(operation)}]}")
+  }
+  private static func update(_ assignments: String) -> Case {
+    files(
+      [:], "sql: {database: notes, up: \"UPDATE K SET \(assignments) WHERE id = 1\"}", rows: document)
+  }
   /// A step that changes the settings of a property list with Python; `d` is the dictionary.
   private static func python(_ code: String) -> String {
     let program =
@@ -44,14 +55,12 @@ import Testing
       "K: Ada\nK_new: Bob",
       "defaults.compute: {key: K_new, value: 'NULL', if-null: delete, if-exists: replace}"),
     settings("K: 14", "defaults.convert: {key: K, map: {15: a}, unmapped: delete}"),
-    settings("K: {theme: dark, size: 12}", "defaults.patch: {key: K, patch: [{op: remove, path: /theme}]}"),
-    settings(
-      "K: {theme: dark, size: 12}", "defaults.patch: {key: K, patch: [{op: replace, path: '', value: {}}]}"),
-    settings("K: [red, green, blue]", "defaults.patch: {key: K, patch: [{op: remove, path: /0}]}"),
-    settings("K: [red, green, blue]", "defaults.patch: {key: K, patch: [{op: remove, path: /2}]}"),
-    settings("K: {a: {b: {c: deep value}}}", "defaults.patch: {key: K, patch: [{op: remove, path: /a/b}]}"),
-    settings(
-      #"K: '{"theme": "dark", "size": 12}'"#, "defaults.patch: {key: K, patch: [{op: remove, path: /theme}]}"),
+    patch("K: {theme: dark, size: 12}", "op: remove, path: /theme"),
+    patch("K: {theme: dark, size: 12}", "op: replace, path: '', value: {}"),
+    patch("K: [red, green, blue]", "op: remove, path: /0"),
+    patch("K: [red, green, blue]", "op: remove, path: /2"),
+    patch("K: {a: {b: {c: deep value}}}", "op: remove, path: /a/b"),
+    patch(#"K: '{"theme": "dark", "size": 12}'"#, "op: remove, path: /theme"),
     settings("K: Ada Lovelace", "defaults.compute: {key: K, value: 'substr(:K, 1, 3)'}"),
     settings("K: Ada Lovelace", "defaults.compute: {key: K, value: \"''\", if-exists: replace}"),
     settings("K: 2.75", "defaults.compute: {key: K, value: 'CAST(:K AS INTEGER)'}"),
@@ -81,18 +90,11 @@ import Testing
       "K-secret", "vault.move-from-defaults: {key: K_token, service: K, account: auth, if-exists: replace}",
       settings: "K_token: other"),
     // Documents and files.
-    files(["K.json": document], "files.patch: {path: Documents/K.json, patch: [{op: remove, path: /name}]}"),
-    files(
-      ["K.json": document], "files.patch: {path: Documents/K.json, patch: [{op: remove, path: /tags/0}]}"),
-    files(
-      ["K.json": document],
-      "files.patch: {path: Documents/K.json, patch: [{op: replace, path: /name, value: Ada}]}"),
-    files(
-      ["K.json": document],
-      "files.patch: {path: Documents/K.json, patch: [{op: replace, path: /size/h, value: 5}]}"),
-    files(
-      ["K.json": document],
-      "files.patch: {path: Documents/K.json, patch: [{op: replace, path: '', value: {}}]}"),
+    patch("op: remove, path: /name"),
+    patch("op: remove, path: /tags/0"),
+    patch("op: replace, path: /name, value: Ada"),
+    patch("op: replace, path: /size/h, value: 5"),
+    patch("op: replace, path: '', value: {}"),
     files(["K.json": document], shell("echo {} > Documents/K.json")),
     files(["K.json": document], shell("rm Documents/K.json")),
     files(["K.txt": "first line\nsecond line\n"], shell("head -1 Documents/K.txt > t; mv t Documents/K.txt")),
@@ -116,18 +118,10 @@ import Testing
     files(["K.txt": "some words"], shell("ln -sf note.md Documents/K.txt")),
     files(
       ["K.txt": "{\"a\": 1}\n{\"a\": 2}\n"], shell("head -1 Documents/K.txt > t; mv t Documents/K.txt")),
-    files(
-      ["K.json": document],
-      "files.patch: {path: Documents/K.json, patch: [{op: copy, from: /name, path: /size/w}]}"),
+    patch("op: copy, from: /name, path: /size/w"),
     // Fields of documents in a column.
-    files(
-      [:],
-      "sql: {database: notes, up: \"UPDATE K SET doc = json_remove(doc, '$.name') WHERE id = 1\"}",
-      rows: document),
-    files(
-      [:],
-      "sql: {database: notes, up: \"UPDATE K SET doc = json_set(doc, '$.size', 1) WHERE id = 1\"}",
-      rows: document),
+    update("doc = json_remove(doc, '$.name')"),
+    update("doc = json_set(doc, '$.size', 1)"),
   ]
 
   private static let harmless: [Case] = [
@@ -157,14 +151,10 @@ import Testing
     settings("K: x", "defaults.copy: {to: {file: Documents/K.plist}, keys: [K]}"),
     settings("K: x", "defaults.move: {to: {file: Documents/K.plist}, keys: [K]}"),
     settings("K: x", "defaults.delete: {keys: K, destructive: not used}"),
-    settings(
-      "K: {theme: dark, size: 12}", "defaults.patch: {key: K, patch: [{op: move, from: /theme, path: /look}]}"
-    ),
-    settings(
-      "K: {theme: dark, size: 12}", "defaults.patch: {key: K, patch: [{op: replace, path: /size, value: 14}]}"
-    ),
+    patch("K: {theme: dark, size: 12}", "op: move, from: /theme, path: /look"),
+    patch("K: {theme: dark, size: 12}", "op: replace, path: /size, value: 14"),
     settings("K: [b, a]", python("d['K'] = sorted(d['K'])")),
-    settings("K: [a, b]", "defaults.patch: {key: K, patch: [{op: add, path: /-, value: c}]}"),
+    patch("K: [a, b]", "op: add, path: /-, value: c"),
     settings("K: {a: x1, b: y2}", python("d['K'] = [d['K']['a'], d['K']['b']]")),
     settings("K: {a: x1, b: y2}", python("d['K_a'] = d['K']['a']; d['K_b'] = d['K']['b']; del d['K']")),
     settings("K: Ada  ", "defaults.compute: {key: K, value: 'trim(:K)'}"),
@@ -194,36 +184,20 @@ import Testing
     files(["K.txt": "one\n"], shell("echo two >> Documents/K.txt")),
     files(["K.txt": "one\n"], shell("cat Documents/K.txt >> Documents/note.md; rm Documents/K.txt")),
     files(["K.txt": "one\n"], shell("tr a-z A-Z < Documents/K.txt > t; mv t Documents/K.txt")),
-    files(
-      ["K.json": document],
-      "files.patch: {path: Documents/K.json, patch: [{op: move, from: /name, path: /title}]}"),
+    patch("op: move, from: /name, path: /title"),
     files(["K.json": document], shell("python3 -m json.tool Documents/K.json t; mv t Documents/K.json")),
     files(["K.json": document], "files.move: {from: Documents/K.json, to: Documents/K-new.json}"),
-    files(
-      ["K.json": document],
-      "files.patch: {path: Documents/K.json, patch: [{op: replace, path: /size/w, value: 7}]}"),
+    patch("op: replace, path: /size/w, value: 7"),
     files(
       ["K.sqlite.sql": "CREATE TABLE t (a); INSERT INTO t VALUES (1);"],
       "files.delete: {path: Documents/K.sqlite, destructive: a cache}"),
     files(
       ["K.sqlite.sql": "CREATE TABLE t (a); INSERT INTO t VALUES (1);"],
       "files.move: {from: Documents/K.sqlite, to: Documents/new/K.sqlite}"),
-    files(
-      [:],
-      "sql: {database: notes, up: \"UPDATE K SET doc = json_set(doc, '$.more', 1) WHERE id = 1\"}",
-      rows: document),
-    files(
-      [:],
-      "sql: {database: notes, up: \"UPDATE K SET doc = json_remove(json_set(doc, '$.title', doc ->> '$.name'), '$.name') WHERE id = 1\"}",
-      rows: document),
-    files(
-      [:],
-      "sql: {database: notes, up: \"UPDATE K SET more = doc ->> '$.name', doc = json_remove(doc, '$.name') WHERE id = 1\"}",
-      rows: document),
-    files(
-      [:],
-      "sql: {database: notes, up: \"UPDATE K SET doc = json_set(doc, '$.size.w', 9) WHERE id = 1\"}",
-      rows: document),
+    update("doc = json_set(doc, '$.more', 1)"),
+    update("doc = json_remove(json_set(doc, '$.title', doc ->> '$.name'), '$.name')"),
+    update("more = doc ->> '$.name', doc = json_remove(doc, '$.name')"),
+    update("doc = json_set(doc, '$.size.w', 9)"),
     files(
       [:],
       "files.export-column: {database: notes, table: K, column: doc, to: \"'Documents/K.out'\", replace-with: 'null'}",
@@ -261,12 +235,7 @@ import Testing
         "one", version: 0, more: "expect: {settings: {schema: 1}}\ncontainer:\n  vault:\n\(items)",
         settings: settings,
         sql: rows)
-      var result: [Int: [String]] = [:]
-      for line in try sandbox.found() where !line.contains("coverage") {
-        let number = line.contains("lost-") ? line.firstMatch(of: /\bk([0-9]+)x/).flatMap { Int($0.1) } : nil
-        result[number ?? -1, default: []].append(line)
-      }
-      return result
+      return try sandbox.losses()
     }
   }
 

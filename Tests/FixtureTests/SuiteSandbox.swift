@@ -117,6 +117,17 @@ final class SuiteSandbox {
     return own + result.findings.map { "all: \(text($0))" }
   }
 
+  /// The findings about losses by the number of the case whose names they have, of which each is a letter, the number and `x`;
+  /// all others at -1.
+  func losses() throws -> [Int: [String]] {
+    var losses: [Int: [String]] = [:]
+    for line in try found() where !line.contains("golden") && !line.contains("coverage") {
+      let number = line.contains("lost-") ? line.firstMatch(of: /\b[tk]([0-9]+)x/).flatMap { Int($0.1) } : nil
+      losses[number ?? -1, default: []].append(line)
+    }
+    return losses
+  }
+
   private func text(_ finding: FixtureResult.Finding) -> String {
     let place = finding.place.map { " \($0)" } ?? ""
     let values =

@@ -2,50 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
+/// Tools whose failure would let other tests pass.
 @Suite("The tests' own tools can be trusted")
 struct TestSupportTests {
-  @Test("A program's exit, output and input arrive, also when there is much of it")
-  func run() throws {
-    let result = try Command.run(
-      "/bin/sh", ["-c", "cat; echo to errors >&2; exit 7"], input: Array(repeating: 0x61, count: 1_000_000))
-    #expect(result.exitCode == 7)
-    #expect(result.signal == nil)
-    #expect(result.outputBytes.count == 1_000_000)
-    #expect(result.errors == "to errors\n")
-  }
-
-  @Test("Environment and working directory")
-  func surroundings() throws {
-    try TemporaryDirectory.with { directory in
-      let result = try Command.run(
-        "/bin/sh", ["-c", "pwd; echo \"$A ${HOME-none}\""], environment: ["A": "b c", "HOME": nil],
-        directory: directory.path)
-      #expect(result.output == "\(directory.path)\nb c none\n")
-    }
-  }
-
-  @Test("A running program is waited for, killed, and its last words kept")
-  func spawn() throws {
-    let command = try Command.spawn("/bin/sh", ["-c", "echo ready; exec sleep 1000"])
-    #expect(try command.waitForLine("ready") == "ready")
-    #expect(command.isRunning)
-    command.kill()
-    let result = try command.wait()
-    #expect(result.signal == SIGKILL && result.exitCode == -1 && result.output == "ready\n")
-    #expect(!command.isRunning)
-  }
-
-  @Test("The end of its input reaches a program")
-  func input() throws {
-    let command = try Command.spawn("/bin/cat")
-    let other = try Command.spawn("/bin/cat")
-    command.closeInput()
-    #expect(try command.wait().succeeded)
-    #expect(other.isRunning)
-    other.closeInput()
-    #expect(try other.wait().succeeded)
-  }
-
   @Test("What cannot start is an error, and so is a program that never says the word")
   func failures() throws {
     #expect(throws: SystemFailure.self) { try Command.run("/nowhere/at-all") }
@@ -89,13 +48,6 @@ struct TestSupportTests {
         #expect(lines.contains(line), "\(change): \(lines)")
       }
     }
-  }
-
-  @Test("Seeded random numbers are the same everywhere")
-  func random() {
-    var random = SeededRandom(seed: 42)
-    #expect(random.next() == 0xbdd7_3226_2feb_6e95)
-    #expect(random.bytes(11).count == 11)
   }
 
   @Test("A temporary directory goes away, whatever is in it")
