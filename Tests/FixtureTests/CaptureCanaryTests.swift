@@ -34,7 +34,7 @@ struct CaptureCanaryTests {
       "sk_live_4242canary4242aaaaBBBB", "918273", "canary-data-6",
       "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
     ])
-    let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
+    let settings = try sandbox.settings()
     #expect(settings.contains(#"\"n\": 1"#), "what is no secret stays: \(settings)")
     #expect(settings.contains("as told: "))
   }
@@ -72,10 +72,9 @@ struct CaptureCanaryTests {
     let cache: [UInt8] = [0, 0xFE, 0x80] + wide + raw + [0]
     try sandbox.write("Documents/cache.bin", cache)
     try sandbox.database(
-      "Documents/notes.sqlite",
       "CREATE TABLE t (a, b); INSERT INTO t VALUES (x'00ff\(bare)00', '\(own.lowercased())')")
     try sandbox.capture(hiding: [own, group, device, bare])
-    let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
+    let settings = try sandbox.settings()
     #expect(settings.contains("DE305D54-75B4-431B-ADB2-EB6B9E546014"))
     // The same one everywhere.
     let made = "\(try sandbox.built().root)/Library/Preferences/com.example.notes.plist"
@@ -94,7 +93,7 @@ struct CaptureCanaryTests {
       "dataSchemaVersion": 3, "log": "\(words)password=canary-large-1 \(words.prefix(17_000))end",
     ])
     try sandbox.capture(hiding: ["canary-large-1"])
-    let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
+    let settings = try sandbox.settings()
     #expect(settings.utf8.count > words.utf8.count && settings.contains("word after word, end"))
   }
 
@@ -171,7 +170,6 @@ struct CaptureCanaryTests {
       fromPropertyList: ["password": "canary-blob-1"], format: .binary, options: 0
     ).map { String(format: "%02x", $0) }.joined()
     try sandbox.database(
-      "Documents/a.sqlite",
       """
       CREATE TABLE account (id INTEGER PRIMARY KEY, password TEXT DEFAULT 'canary-default-2', data BLOB, memo TEXT);
       INSERT INTO account VALUES (1, 'canary-row-3', x'\(blob)', 'his word is canary-ROW-3');
@@ -190,14 +188,14 @@ struct CaptureCanaryTests {
       "canary-blob-1", "canary-default-2", "canary-row-3", "canary-deleted-4", "canary-pair-5",
     ])
     let built = try sandbox.built()
-    let memo = try sandbox.rows("SELECT password, memo FROM mine", "Documents/a.sqlite", in: built)
+    let memo = try sandbox.rows("SELECT password, memo FROM mine", in: built)
     #expect(memo.count == 1, "the view still finds the row")
     let password = memo.first.flatMap { String.fromDatabaseValue($0[0]) } ?? ""
     #expect(
       memo.first.flatMap { String.fromDatabaseValue($0[1]) }?.lowercased()
         == "his word is \(password)".lowercased())
     #expect(
-      try sandbox.rows("SELECT count(*) FROM search('look')", "Documents/a.sqlite", in: built) == [
+      try sandbox.rows("SELECT count(*) FROM search('look')", in: built) == [
         [1.databaseValue]
       ])
   }
@@ -205,7 +203,6 @@ struct CaptureCanaryTests {
   @Test("In a schema: beside the name of a secret, where no row has them")
   func schemas() throws {
     try sandbox.database(
-      "Documents/a.sqlite",
       """
       CREATE TABLE t (a TEXT, token TEXT, CHECK (token<>'canary-check-1'), CHECK (typeof(token) <> 'blob'));
       CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE t SET token='canary-set-3'; END;
@@ -218,10 +215,10 @@ struct CaptureCanaryTests {
       "canary-alias-7", "canary-index-8",
     ])
     let built = try sandbox.built()
-    let row = try sandbox.rows("SELECT a, length(password) FROM w", "Documents/a.sqlite", in: built)
+    let row = try sandbox.rows("SELECT a, length(password) FROM w", in: built)
     #expect(row == [["stays".databaseValue, 14.databaseValue]])
     let sql = try sandbox.rows(
-      "SELECT sql LIKE '%<> ''blob''%' FROM sqlite_schema WHERE name = 't'", "Documents/a.sqlite",
+      "SELECT sql LIKE '%<> ''blob''%' FROM sqlite_schema WHERE name = 't'",
       in: built)
     #expect(sql == [[1.databaseValue]])
   }
@@ -268,7 +265,7 @@ struct CaptureCanaryTests {
       atPath: sandbox.directory("Notes/Documents/Latest"),
       withDestinationPath: "canary-name-3/Of canary-vault-two.txt")
     try sandbox.capture(hiding: ["Canary-Vault-One", "canary-vault-two", "canary-name-3"])
-    let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
+    let settings = try sandbox.settings()
     let copy = try #require(settings.firstMatch(of: #/copy: "see (?<fake>[^".]+)\."/#)).fake
     let header = try #require(settings.firstMatch(of: #/header: "X (?<base64>[^"]+)"/#)).base64
     // The first digit also has bits of what stands before.
@@ -278,7 +275,7 @@ struct CaptureCanaryTests {
     #expect(!listing.paths.contains { listing[$0]?.content.range(of: Data(binary)) != nil })
     let encoded = Data(binary).base64EncodedString()
     #expect(try !sandbox.text("fixture.yaml").contains(encoded))
-    #expect(try !sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml").contains(encoded))
+    #expect(try !sandbox.settings().contains(encoded))
     let built = try sandbox.built()
     let items = try Vault(
       opening: RawFiles.readArray(built.root + "/Library/Vault/vault.age"), with: sandbox.keys, path: "v"
@@ -316,7 +313,7 @@ struct CaptureCanaryTests {
       "Müller-Canary".decomposedStringWithCanonicalMapping,
     ])
     try RawFiles.remove(Array(sandbox.directory("Fixtures/made").utf8))
-    try sandbox.database("Documents/a.sqlite", "CREATE TABLE ghp_16C7e42F292c6912E7710c838347Ae178B4a (x)")
+    try sandbox.database("CREATE TABLE ghp_16C7e42F292c6912E7710c838347Ae178B4a (x)")
     let refusal = try sandbox.refusal()
     #expect(
       refusal.contains("a name in the schema of Documents/a.sqlite contains a value")

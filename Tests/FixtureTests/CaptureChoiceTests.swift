@@ -21,7 +21,7 @@ struct CaptureChoiceTests {
 
   @Test("Columns and keys: the same value by the same one, in its shape, wherever it stands")
   func columns() throws {
-    try sandbox.database("Documents/a.sqlite", Self.people)
+    try sandbox.database(Self.people)
     try sandbox.settings([
       "dataSchemaVersion": 3, "lastUser": "ada.lovelace@example.com", "nick": "Countess 2", "count": 12,
     ])
@@ -35,7 +35,7 @@ struct CaptureChoiceTests {
     ])
     let built = try sandbox.built()
     let rows = try sandbox.rows(
-      "SELECT email, name, phone, body FROM note JOIN person ON owner = email", "Documents/a.sqlite",
+      "SELECT email, name, phone, body FROM note JOIN person ON owner = email",
       in: built)
     #expect(rows.count == 1, "the reference holds")
     let texts = rows.first?.compactMap { String.fromDatabaseValue($0) } ?? []
@@ -47,7 +47,7 @@ struct CaptureChoiceTests {
     #expect("\(phone)".count == 10)
     #expect(texts[2].hasPrefix(texts[1].uppercased() + " wrote to "))
     #expect(texts[2].hasSuffix(", \(phone)"))
-    let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
+    let settings = try sandbox.settings()
     #expect(settings.contains("lastUser: \"\(texts[0].lowercased())\""))
     #expect(settings.contains("count: 12"))
     let replaced = Dictionary(uniqueKeysWithValues: report.replaced.map { ($0.place, $0) })
@@ -64,7 +64,7 @@ struct CaptureChoiceTests {
     try sandbox.capture("one")
     try sandbox.capture("two")
     func values(_ name: String) throws -> [String] {
-      try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml", of: name).split(
+      try sandbox.settings(of: name).split(
         separator: "\n"
       )
       .filter { !$0.hasPrefix("dataSchemaVersion") }.map { String($0.drop { $0 != " " }) }
@@ -112,8 +112,7 @@ struct CaptureChoiceTests {
     "What cannot be replaced or looked into stops the capture, says where and what to do, and leaves nothing")
   func refusals() throws {
     // A chosen word that is also a table's name, a key, a file's name.
-    try sandbox.database(
-      "Documents/a.sqlite", "CREATE TABLE groceries (x TEXT); INSERT INTO groceries VALUES ('Groceries')")
+    try sandbox.database("CREATE TABLE groceries (x TEXT); INSERT INTO groceries VALUES ('Groceries')")
     sandbox.options.columns = ["groceries.x"]
     let refusal = try sandbox.refusal()
     #expect(
@@ -190,7 +189,6 @@ struct CaptureChoiceTests {
       #"{"latitude": 52.5200080, "premium": false, "largest": 9223372036854775806, "none": [null], "x": 1.5}"#
     )
     try sandbox.database(
-      "Documents/a.sqlite",
       """
       CREATE TABLE visit (id INTEGER PRIMARY KEY, lat REAL, paid BOOLEAN CHECK (paid IN (0, 1)), data TEXT);
       INSERT INTO visit VALUES (1, 48.858844, 1, '{"lat": 1.25, "isHome": true}'), (2, 7.0, 0, NULL), (3, 1e-9, NULL, '[]');
@@ -201,7 +199,7 @@ struct CaptureChoiceTests {
     let originals = ["1234.5", "9223372036854775807", "9223372036854775806", "52.520008"]
     let leaks = try sandbox.leaks(originals, report).filter { !$0.contains(" in Base64 ") }
     #expect(leaks == [])
-    let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
+    let settings = try sandbox.settings()
     #expect(!settings.contains("at 48.858844") && !settings.contains(": 48.858844"), "\(settings)")
     #expect(settings.contains("premium: false") && settings.contains("isHome: true"), "\(settings)")
     #expect(settings.contains("kept: 0.25") && settings.contains("flag: true"))
@@ -212,7 +210,7 @@ struct CaptureChoiceTests {
     #expect(json.contains(#/^\{"latitude": \d{2}\.\d{7}, "premium": true, /#), "\(json)")
     #expect(json.hasSuffix(#""none": [null], "x": 1.5}"#))
     let rows = try sandbox.rows(
-      "SELECT typeof(lat), lat, paid, data FROM visit ORDER BY id", "Documents/a.sqlite",
+      "SELECT typeof(lat), lat, paid, data FROM visit ORDER BY id",
       in: sandbox.built())
     #expect(rows.map { String.fromDatabaseValue($0[0]) } == ["real", "real", "real"])
     #expect(rows.map { Int.fromDatabaseValue($0[2]) } == [0, 1, nil], "SQLite's Booleans are Booleans again")
@@ -249,7 +247,7 @@ struct CaptureChoiceTests {
     try sandbox.settings(["city": "Canaryville", "ratio": 0.3125, "on": true], in: "Documents/b.plist")
     sandbox.configuration.defaults = ["b": "Documents/b.plist"]
     try sandbox.database(
-      "Documents/a.sqlite", "CREATE TABLE t (x TEXT, y REAL); INSERT INTO t VALUES ('canary words', 0.8125)"
+      "CREATE TABLE t (x TEXT, y REAL); INSERT INTO t VALUES ('canary words', 0.8125)"
     )
     sandbox.options.files = ["Documents/b.plist", "*.sqlite"]
     try sandbox.capture(hiding: ["Canaryville", "0.3125", "canary words", "0.8125"])
@@ -258,8 +256,7 @@ struct CaptureChoiceTests {
 
   @Test("A chosen word that is also one of SQL or of fixture.yaml does not stop the capture")
   func formatWords() throws {
-    try sandbox.database(
-      "Documents/a.sqlite", "CREATE TABLE task (x TEXT); INSERT INTO task VALUES ('Create'), ('version')")
+    try sandbox.database("CREATE TABLE task (x TEXT); INSERT INTO task VALUES ('Create'), ('version')")
     sandbox.options.columns = ["task.x"]
     try sandbox.capture()
     let sql = try sandbox.text("container/Documents/a.sqlite.sql")
@@ -285,19 +282,17 @@ struct CaptureChoiceTests {
   )
   func rules() throws {
     try sandbox.database(
-      "Documents/db.sqlite",
       "CREATE TABLE plan(name TEXT CHECK (name IN ('y'))); INSERT INTO plan VALUES ('y')")
     sandbox.options.columns = ["plan.name"]
     let refusal = try sandbox.refusal()
     #expect(refusal.contains("cannot be built: the SQL fails: CHECK constraint failed"), "\(refusal)")
-    #expect(refusal.contains("container/Documents/db.sqlite.sql") && refusal.contains("leave"), "\(refusal)")
+    #expect(refusal.contains("container/Documents/a.sqlite.sql") && refusal.contains("leave"), "\(refusal)")
   }
 
   /// A letter is replaced by one of 26: one capture of thirteen would fail, and with five attempts one of 370,000.
   @Test("Values that violate a rule of the schema are made up again", arguments: 1...40)
   func again(_ round: Int) throws {
     try sandbox.database(
-      "Documents/db.sqlite",
       "CREATE TABLE plan(name TEXT CHECK (name NOT IN ('a', 'b'))); INSERT INTO plan VALUES ('y')")
     sandbox.options.columns = ["plan.name"]
     #expect(try sandbox.capture().version == 3)

@@ -208,7 +208,7 @@ struct CaptureEncodingTests {
     let parts = text.split(separator: " ")
     try #require(parts.count == 6)
     let made = try #require(
-      try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml").firstMatch(
+      try sandbox.settings().firstMatch(
         of: #/auth_token: "(?<made>.*)"/#)
     ).made.replacing("\\\"", with: "\"")
     #expect(parts[1].replacing("\"\"", with: "\"") == made)

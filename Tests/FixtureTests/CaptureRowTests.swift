@@ -13,11 +13,11 @@ struct CaptureRowTests {
 
   /// Makes a database, captures it, and gives what is in the fixture's.
   private func captured(_ sql: String, rows: Int) throws -> (CaptureReport, Container) {
-    try sandbox.database("Documents/a.sqlite", sql)
+    try sandbox.database(sql)
     sandbox.options.rows = rows
     let report = try sandbox.capture()
     let built = try sandbox.built()
-    #expect(try sandbox.rows("PRAGMA foreign_key_check", "Documents/a.sqlite", in: built) == [])
+    #expect(try sandbox.rows("PRAGMA foreign_key_check", in: built) == [])
     #expect(report.tables.allSatisfy { $0.kept <= rows })
     return (report, built)
   }
@@ -60,8 +60,7 @@ struct CaptureRowTests {
     #expect(count(report, "a") == [6, 50] && count(report, "b") == [6, 50])
     #expect(count(report, "town") == [6, 50] && count(report, "home") == [6, 50])
     let joined = try sandbox.rows(
-      "SELECT count(*) FROM home h JOIN town t ON t.country = h.country AND t.name = h.town",
-      "Documents/a.sqlite", in: built)
+      "SELECT count(*) FROM home h JOIN town t ON t.country = h.country AND t.name = h.town", in: built)
     #expect(joined == [[6.databaseValue]])
   }
 
@@ -73,14 +72,14 @@ struct CaptureRowTests {
       INSERT INTO c VALUES (1, 9);
       CREATE TABLE chain (id INTEGER PRIMARY KEY, next INTEGER REFERENCES chain); INSERT INTO chain VALUES (1, 2), (2, 3), (3, 1);
       """
-    try sandbox.database("Documents/a.sqlite", sql)
+    try sandbox.database(sql)
     sandbox.options.rows = 2
     let report = try sandbox.capture()
     #expect(count(report, "c") == [1, 1])
     #expect(report.notes.contains { $0.contains("c: rows with a reference to a row that does not exist") })
     #expect(count(report, "chain") == [0, 3])
     #expect(
-      try sandbox.rows("SELECT p FROM c", "Documents/a.sqlite", in: sandbox.built()) == [[9.databaseValue]])
+      try sandbox.rows("SELECT p FROM c", in: sandbox.built()) == [[9.databaseValue]])
   }
 
   @Test(
@@ -108,7 +107,7 @@ struct CaptureRowTests {
       ("SELECT CAST(count(DISTINCT state) AS TEXT) FROM task", "3"),
       ("SELECT CAST(count(DISTINCT kind) AS TEXT) FROM pair", "4"),
     ] {
-      let found = try sandbox.rows(sql, "Documents/a.sqlite", in: built)
+      let found = try sandbox.rows(sql, in: built)
       #expect(found == [[expected.databaseValue]], "\(sql)")
     }
     #expect(count(report, "task") == [20, 2000] && count(report, "pair") == [20, 2000])
@@ -130,7 +129,7 @@ struct CaptureRowTests {
       INSERT INTO found(found) VALUES ('rebuild'); INSERT INTO ofview(ofview) VALUES ('rebuild'); INSERT INTO old(old) VALUES ('rebuild');
       INSERT INTO own SELECT title FROM task; INSERT INTO bare(rowid, title) SELECT id, title FROM task;
       """
-    try sandbox.database("Documents/a.sqlite", sql)
+    try sandbox.database(sql)
     sandbox.options.rows = 9
     sandbox.options.columns = ["task.title"]
     try sandbox.capture(hiding: ["canary77", "canary300"])
@@ -160,13 +159,12 @@ struct CaptureRowTests {
   @Test("A Core Data store keeps all of its rows; so does any table under a limit beyond all numbers")
   func stores() throws {
     try sandbox.database(
-      "Documents/a.sqlite",
       """
       CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR, Z_PLIST BLOB); CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY);
       CREATE TABLE ZNOTE (Z_PK INTEGER PRIMARY KEY, ZOWNER INTEGER);
       WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO ZNOTE SELECT i, i FROM n;
       """)
-    try sandbox.database("Documents/b.sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)")
+    try sandbox.database("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)", at: "Documents/b.sqlite")
     sandbox.options.rows = 2
     let report = try sandbox.capture()
     #expect(count(report, "ZNOTE") == [300, 300])
@@ -178,7 +176,6 @@ struct CaptureRowTests {
   @Test("Values keep their types, and the file its own settings")
   func values() throws {
     try sandbox.database(
-      "Documents/a.sqlite",
       """
       PRAGMA encoding = 'UTF-16le'; PRAGMA page_size = 1024; PRAGMA journal_mode = DELETE; PRAGMA user_version = 7; PRAGMA application_id = 99;
       CREATE TABLE "odd ""name" (a, rowid, "b c" GENERATED ALWAYS AS (a || '!'));
@@ -194,9 +191,9 @@ struct CaptureRowTests {
       "SELECT * FROM sqlite_sequence", "SELECT name, sql FROM sqlite_schema ORDER BY name",
     ] {
       let before = try sandbox.rows(
-        sql, "Documents/a.sqlite",
+        sql,
         in: Container(at: sandbox.directory("Notes"), configuration: sandbox.configuration))
-      #expect(try sandbox.rows(sql, "Documents/a.sqlite", in: built) == before, "\(sql)")
+      #expect(try sandbox.rows(sql, in: built) == before, "\(sql)")
     }
   }
 }

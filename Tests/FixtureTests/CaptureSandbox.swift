@@ -48,7 +48,7 @@ final class CaptureSandbox {
   }
 
   /// Runs SQL on a database and closes it.
-  func database(_ path: String, _ sql: String) throws {
+  func database(_ sql: String, at path: String = "Documents/a.sqlite") throws {
     let queue = try DatabaseQueue(path: directory("Notes/" + path))
     try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
     try queue.close()
@@ -98,14 +98,19 @@ final class CaptureSandbox {
     String(decoding: try RawFiles.read(Array(directory("Fixtures/\(name)/\(path)").utf8)), as: UTF8.self)
   }
 
+  /// The fixture's settings.
+  func settings(of name: String = "made") throws -> String {
+    try text("container/Library/Preferences/com.example.notes.plist.yaml", of: name)
+  }
+
   /// The fixture's container, built.
   func built(_ name: String = "made") throws -> Container {
     try Fixture.load(directory("Fixtures/\(name)")).build(
       in: directory("built-\(UUID().uuidString)"), configuration: configuration, deviceKeys: keys)
   }
 
-  func rows(_ sql: String, _ path: String, in container: Container) throws -> [[DatabaseValue]] {
-    let queue = try DatabaseQueue(path: container.root + "/" + path)
+  func rows(_ sql: String, in container: Container) throws -> [[DatabaseValue]] {
+    let queue = try DatabaseQueue(path: container.root + "/Documents/a.sqlite")
     defer { try? queue.close() }
     return try queue.read { try Row.fetchAll($0, sql: sql).map { Array($0.databaseValues) } }
   }
