@@ -50,6 +50,37 @@ import Testing
     #expect(long < short * 24 + 500, "2,000 statements: \(short) ms, 16,000: \(long) ms")
   }
 
+  /// A migration does not take longer because many were there before.
+  @Test func manyMigrationsTakeTimeInProportion() throws {
+    func time(_ count: Int, _ body: (Lab) throws -> Void) throws -> Double {
+      try Lab.with { lab in
+        let views = "CREATE VIEW all_1 AS SELECT id FROM t1;"
+        for number in 1...count {
+          let digits = String(number)
+          let name = String(repeating: "0", count: 4 - digits.count) + digits + "_t.sql"
+          try lab.migration(
+            name,
+            "-- drydock: database notes\n-- migrate:up\nCREATE TABLE t\(number) (id INTEGER PRIMARY KEY, "
+              + "t1 INTEGER REFERENCES t1, name TEXT NOT NULL DEFAULT '', UNIQUE (name));\n"
+              + (number == 1 ? views : "") + "\n-- migrate:down\n" + (number == 1 ? "DROP VIEW all_1;" : "")
+              + "DROP TABLE t\(number);\n")
+        }
+        return try processorTime { try body(lab) } / .milliseconds(1)
+      }
+    }
+    let bodies: [(Lab) throws -> Void] = [
+      { lab in
+        let problems = try lab.problems()
+        #expect(problems.isEmpty)
+      },
+      { lab in try lab.migrate() },
+    ]
+    for body in bodies {
+      let (few, many) = (try time(30, body), try time(150, body))
+      #expect(many < few * 9 + 300, "30 migrations: \(few) ms, 150: \(many) ms")
+    }
+  }
+
   /// Each place is found from the one before.
   @Test func manyProblemsAreToldInLinearTime() throws {
     let lines = (1...16_000).map { "DELETE FROM t WHERE \($0);" }

@@ -41,8 +41,10 @@ struct ReplayedSchema {
       guard !parts.isEmpty else { return }
       var makers: [String: Migration] = [:]
       _ = try replay(applied, base()) { migration, db in
-        let shape = try SchemaShape(db)
-        for part in parts { makers[part] = shape.has(part) ? makers[part] ?? migration : nil }
+        let places = try SchemaShape(db).places
+        for part in parts {
+          makers[part] = places.contains(part.lowercased()) ? makers[part] ?? migration : nil
+        }
       }
       missing = parts.map { ($0, makers[$0]) }
     } catch let error as DatabaseError {

@@ -22,97 +22,62 @@ struct DatabaseFaults {
   private var tables: Set<String> = []
 
   /// - Parameter ofSchema: whether views, triggers and virtual tables are tried, too.
-  init(_ db: Database, ofSchema: Bool) throws {
-    let names = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
-    tables = Set(names.map { $0.lowercased() })
-    try addForeignKeys(db)
-    if ofSchema { try addUnusable(db) }
+  init(_ db: Database, _ schema: SchemaShape, ofSchema: Bool) throws {
+    tables = Set(schema.objects.filter(\.isTable).map { $0.name.lowercased() })
+    try addForeignKeys(db, schema)
+    if ofSchema { try addUnusable(db, schema) }
   }
 
-  /// Tries each virtual table; and each view and trigger by itself, in an empty copy of the schema.
-  private mutating func addUnusable(_ db: Database) throws {
-    let objects = try Row.fetchAll(
-      db, sql: "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
-    for object in objects where object["type"] == "table" && SQLStatement(object["sql"]).createsVirtualTable {
-      let name: String = object["name"]
+  private mutating func addUnusable(_ db: Database, _ schema: SchemaShape) throws {
+    for table in schema.objects where table.isVirtual {
       // A module opens its tables when it reads its first row.
       if let reason = try Self.reason({
-        _ = try Row.fetchOne(db, sql: "SELECT * FROM \(quotedIdentifier(name)) LIMIT 1")
+        _ = try Row.fetchOne(db, sql: "SELECT * FROM \(quotedIdentifier(table.name)) LIMIT 1")
       }) {
-        parts["virtual table `\(name)`"] = reason
+        parts["virtual table `\(table.name)`"] = reason
       }
     }
-    try DatabaseQueue().writeWithoutTransaction { copy in
-      var schema = SchemaCopy(copy)
-      for object in objects where ["table", "view"].contains(object["type"] as String) {
-        _ = schema.run(object["sql"])
+    let faults = try SchemaTrial.faults(of: schema.objects)
+    parts.merge(faults.parts) { $1 }
+    ofTheApp = faults.ofTheApp
+  }
+
+  private mutating func addForeignKeys(_ db: Database, _ schema: SchemaShape) throws {
+    let children = schema.objects.filter { !$0.parents.isEmpty }
+    for child in children {
+      for parent in child.parents where !tables.contains(parent.lowercased()) {
+        parts["foreign key of `\(child.name)`"] = "no such table: \(parent)"
       }
-      for object in objects where object["type"] == "view" {
-        note(
-          "view `\(object["name"] as String)`",
-          schema.run("SELECT * FROM \(quotedIdentifier(object["name"]))"))
-      }
-      for object in objects where object["type"] == "trigger" {
-        let (name, table): (String, String) = (object["name"], object["tbl_name"])
-        guard parts["view `\(table)`"] == nil, schema.run(object["sql"]).error == nil else { continue }
-        let verb = SQLStatement(object["sql"]).triggeringVerb ?? ""
-        try note(
-          "trigger `\(name)` (\(verb) on `\(table)`)", schema.run(Self.statement(verb, on: table, copy)))
-        _ = schema.run("DROP TRIGGER \(quotedIdentifier(name))")
+    }
+    if children.isEmpty { return }
+    do { try addViolations(db) } catch let error as DatabaseError where error.isAboutSQL {
+      // One invalid foreign key ends the check of all: table by table.
+      for child in children {
+        do { try addViolations(of: child.name, db) } catch let error as DatabaseError where error.isAboutSQL {
+          parts["foreign key of `\(child.name)`"] = error.message
+        }
       }
     }
   }
 
-  /// A statement that runs all triggers of a table or view for a verb.
-  private static func statement(_ verb: String, on table: String, _ db: Database) throws -> String {
-    let name = quotedIdentifier(table)
-    switch verb {
-    case "INSERT": return "INSERT INTO \(name) DEFAULT VALUES"
-    case "DELETE": return "DELETE FROM \(name)"
-    default:
-      let columns = try String.fetchAll(
-        db, sql: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", arguments: [table])
-      let values = columns.map(quotedIdentifier).map { "\($0) = \($0)" }
-      return "UPDATE \(name) SET \(values.joined(separator: ", "))"
-    }
-  }
-
-  private mutating func note(_ part: String, _ result: SchemaCopy.Result) {
-    if let error = result.error {
-      parts[part] = error
-    } else if let unknown = result.unknown {
-      ofTheApp[part] = unknown
-    }
-  }
-
-  private mutating func addForeignKeys(_ db: Database) throws {
-    // Table by table: one invalid foreign key would end the check of all.
-    let sql = """
-      SELECT DISTINCT child.name, key."table" FROM sqlite_schema AS child, pragma_foreign_key_list(child.name) AS key
-      WHERE child.type = 'table'
-      """
-    let keys = Dictionary(grouping: try Row.fetchAll(db, sql: sql)) { $0[0] as String }
-    for (child, parents) in keys {
-      for parent in parents.map({ $0[1] as String }) where !tables.contains(parent.lowercased()) {
-        parts["foreign key of `\(child)`"] = "no such table: \(parent)"
-      }
-      do { try addViolations(of: child, db) } catch let error as DatabaseError where error.isAboutSQL {
-        parts["foreign key of `\(child)`"] = error.message
-      }
-    }
-  }
-
-  private mutating func addViolations(of child: String, _ db: Database) throws {
-    var keys: [Int: String] = [:]
-    let rows = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check(\(quotedIdentifier(child)))")
+  /// - Parameter child: the only table to check; all when nil.
+  private mutating func addViolations(of child: String? = nil, _ db: Database) throws {
+    var keys: [String: [Int: String]] = [:]
+    let argument = child.map { "(\(quotedIdentifier($0)))" } ?? ""
+    // SQLite compiles the check of all tables, and refuses it, before it returns a row.
+    let rows = try Row.fetchCursor(db, sql: "PRAGMA main.foreign_key_check\(argument)")
     while let row = try rows.next() {
-      let parent: String = row["parent"] ?? ""
-      if let rowid: Int64 = row["rowid"] { add(child, parent, rowid) } else { keys[row["fkid"]] = parent }
+      let (child, parent): (String, String) = (row["table"], row["parent"] ?? "")
+      if let rowid: Int64 = row["rowid"] {
+        add(child, parent, rowid)
+      } else {
+        keys[child, default: [:]][row["fkid"]] = parent
+      }
     }
-    for (key, parent) in keys {
-      for row in try Self.orphans(child, key, parent: tables.contains(parent.lowercased()) ? parent : nil, db)
-      {
-        add(child, parent, row)
+    for (child, keys) in keys {
+      for (key, parent) in keys {
+        let existing = tables.contains(parent.lowercased()) ? parent : nil
+        for row in try Self.orphans(child, key, parent: existing, db) { add(child, parent, row) }
       }
     }
   }
@@ -220,8 +185,9 @@ extension DatabaseFaults {
 /// A database before a change, for comparing it with what the change leaves.
 package struct DatabaseState {
   private let faults: DatabaseFaults
-  /// The schema and its number; nil when the statements change only rows.
-  private let schema: (shape: SchemaShape, version: Int)?
+  private let schema: SchemaShape
+  /// The number of the schema; nil when the statements change only rows.
+  private let schemaVersion: Int?
   private let script: SQLScript?
 
   /// - Parameter script: the statements of the change; nil when they are not known.
@@ -230,8 +196,9 @@ package struct DatabaseState {
     // A script of many statements is not read twice.
     let changesSchema =
       script.map { $0.bytes.count > 1 << 20 || $0.statements().contains { !$0.isAboutRows } } ?? true
-    faults = try DatabaseFaults(db, ofSchema: changesSchema)
-    schema = changesSchema ? (try SchemaShape(db), try db.schemaVersion) : nil
+    schema = try SchemaShape(db)
+    faults = try DatabaseFaults(db, schema, ofSchema: changesSchema)
+    schemaVersion = changesSchema ? try db.schemaVersion : nil
   }
 
   /// Compares the database with what it is after the change.
@@ -239,10 +206,12 @@ package struct DatabaseState {
   /// - Returns: notes on old faults, and on what went without being named.
   /// - Throws: ``StepFailure`` when something is broken that was not before.
   func notes(after db: Database, allowsOrphans: Bool = false) throws -> [String] {
-    let isSame = try schema.map { try db.schemaVersion == $0.version } ?? true
-    let notes = try DatabaseFaults(db, ofSchema: !isSame).notes(since: faults, allowsOrphans: allowsOrphans)
-    guard !isSame, let schema else { return notes }
-    let lost = try SchemaShape(db).losses(since: schema.shape, dropped: script?.droppedNames ?? [])
+    let isSame = try schemaVersion.map { try db.schemaVersion == $0 } ?? true
+    let now = isSame ? schema : try SchemaShape(db)
+    let notes = try DatabaseFaults(db, now, ofSchema: !isSame).notes(
+      since: faults, allowsOrphans: allowsOrphans)
+    if isSame { return notes }
+    let lost = now.losses(since: schema, dropped: script?.droppedNames ?? [])
     return notes + lost.map { "\(Self.dropped)\($0); if that is not meant, create it again in the same step" }
   }
 

@@ -1,5 +1,7 @@
+import AppStores
 import Formats
 import GRDB
+import Synchronization
 
 /// A schema without rows in a database in memory, in which functions and collations that only the app has do nothing.
 struct SchemaCopy {
@@ -8,6 +10,8 @@ struct SchemaCopy {
 
   private let db: Database
   private var known: Set<String> = []
+  private var functions: [DatabaseFunction] = []
+  private var collations: [DatabaseCollation] = []
   /// Virtual tables whose module or tokenizer only the app has, as SQLite's message names them.
   private var absent: Set<String> = []
 
@@ -39,11 +43,128 @@ struct SchemaCopy {
         }
         unknown = unknown ?? message
         if name.2 == "function" {
-          db.add(function: DatabaseFunction(String(name.3), pure: true) { _ in nil })
+          functions.append(DatabaseFunction(String(name.3), pure: true) { _ in nil })
+          db.add(function: functions[functions.count - 1])
         } else {
-          db.add(collation: DatabaseCollation(String(name.3)) { _, _ in .orderedSame })
+          collations.append(DatabaseCollation(String(name.3)) { _, _ in .orderedSame })
+          db.add(collation: collations[collations.count - 1])
         }
       }
+    }
+  }
+
+  /// Removes the functions and collations that this copy does not have, and another one has added since it was made of this one.
+  func restore(from later: SchemaCopy) {
+    for function in later.functions.dropFirst(functions.count) { db.remove(function: function) }
+    for collation in later.collations.dropFirst(collations.count) { db.remove(collation: collation) }
+  }
+}
+
+/// Tries the views and triggers of schemas in an empty copy. It is kept for the next schema, which is mostly the same one after a
+/// step: only what differs is copied again.
+final class SchemaTrial: @unchecked Sendable {
+  /// Why parts such as ``view `active` `` cannot be used, and what of them only the app has.
+  struct Faults {
+    var parts: [String: String] = [:]
+    var ofTheApp: [String: String] = [:]
+
+    fileprivate mutating func note(_ part: String, _ result: SchemaCopy.Result) {
+      if let error = result.error {
+        parts[part] = error
+      } else if let unknown = result.unknown {
+        ofTheApp[part] = unknown
+      }
+    }
+  }
+
+  /// Those that no thread uses now.
+  private static let free = Mutex<[SchemaTrial]>([])
+  private static let limit = 4
+
+  private let queue: DatabaseQueue
+  private var copy: SchemaCopy
+  /// The copied tables and views, by their names in lower case.
+  private var copied: [String: SchemaObject] = [:]
+  private var last: (objects: [SchemaObject], faults: Faults) = ([], Faults())
+
+  private init() throws {
+    queue = try DatabaseQueue()
+    copy = queue.inDatabase { SchemaCopy($0) }
+  }
+
+  static func faults(of objects: [SchemaObject]) throws -> Faults {
+    if !objects.contains(where: { $0.isView || $0.isTrigger }) { return Faults() }
+    var trial = try free.withLock { $0.popLast() } ?? SchemaTrial()
+    if trial.last.objects.elementsEqual(objects, by: ===) {
+      keep(trial)
+      return trial.last.faults
+    }
+    if !trial.copy(objects) {
+      trial = try SchemaTrial()
+      _ = trial.copy(objects)
+    }
+    trial.last = (objects, try trial.faults(of: objects))
+    keep(trial)
+    return trial.last.faults
+  }
+
+  private static func keep(_ trial: SchemaTrial) {
+    free.withLock { free in if free.count < limit { free.append(trial) } }
+  }
+
+  /// Makes the copied tables and views those of a schema.
+  ///
+  /// - Returns: false when that needs a new copy: a virtual table comes with tables of its own.
+  private func copy(_ objects: [SchemaObject]) -> Bool {
+    let tables = objects.filter { ($0.isTable || $0.isView) && !$0.sql.isEmpty }
+    let wanted = Dictionary(tables.map { ($0.name.lowercased(), $0) }) { first, _ in first }
+    let gone = copied.filter { wanted[$0.key] !== $0.value }
+    let new = tables.filter { copied[$0.name.lowercased()] !== $0 }
+    if !copied.isEmpty, (gone.values + new).contains(where: \.isVirtual) { return false }
+    return queue.inDatabase { _ in
+      for object in gone.values {
+        let sql = "DROP \(object.isView ? "VIEW" : "TABLE") \(quotedIdentifier(object.name))"
+        if copy.run(sql).error != nil { return false }
+      }
+      for object in new { _ = copy.run(object.sql) }
+      copied = wanted
+      return true
+    }
+  }
+
+  /// Tries each view, and each trigger by itself.
+  private func faults(of objects: [SchemaObject]) throws -> Faults {
+    try queue.inDatabase { db in
+      var (trial, faults) = (copy, Faults())
+      defer { copy.restore(from: trial) }
+      for object in objects where object.isView {
+        faults.note("view `\(object.name)`", trial.run("SELECT * FROM \(quotedIdentifier(object.name))"))
+      }
+      for object in objects where object.isTrigger {
+        guard faults.parts["view `\(object.table)`"] == nil, trial.run(object.sql).error == nil else {
+          continue
+        }
+        let verb = SQLStatement(object.sql).triggeringVerb ?? ""
+        faults.note(
+          "trigger `\(object.name)` (\(verb) on `\(object.table)`)",
+          trial.run(try Self.statement(verb, on: object.table, db)))
+        _ = trial.run("DROP TRIGGER \(quotedIdentifier(object.name))")
+      }
+      return faults
+    }
+  }
+
+  /// A statement that runs all triggers of a table or view for a verb.
+  private static func statement(_ verb: String, on table: String, _ db: Database) throws -> String {
+    let name = quotedIdentifier(table)
+    switch verb {
+    case "INSERT": return "INSERT INTO \(name) DEFAULT VALUES"
+    case "DELETE": return "DELETE FROM \(name)"
+    default:
+      let columns = try String.fetchAll(
+        db, sql: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", arguments: [table])
+      let values = columns.map(quotedIdentifier).map { "\($0) = \($0)" }
+      return "UPDATE \(name) SET \(values.joined(separator: ", "))"
     }
   }
 }

@@ -1,92 +1,37 @@
 import Formats
 import GRDB
+import Synchronization
 
 /// The definitions in a database by their names, as text that does not depend on how they were written.
 struct SchemaShape {
-  /// By the place, such as `table book: column title`.
-  private var parts: [String: String] = [:]
-  /// The tables of indexes and triggers, by the place.
-  private var owners: [String: String] = [:]
-  /// How often each of ``words`` is in the definition of a table.
-  private var counts: [String: [String: Int]] = [:]
-  /// The largest ids that tables with AUTOINCREMENT have used.
-  private var sequences: [String: Int64] = [:]
-
-  /// Parts of a table's definition that SQLite describes nowhere else.
-  private static let words = ["AUTOINCREMENT", "CHECK", "COLLATE", "DEFERRABLE", "ROWID", "STRICT"]
+  /// All, in the order in which they were made.
+  let objects: [SchemaObject]
+  /// By their places in lower case, without SQLite's own and Android's.
+  private var named: [String: SchemaObject] = [:]
+  /// The largest ids that tables with AUTOINCREMENT have used, by the tables' names in lower case.
+  private var sequences: [String: (table: String, last: Int64)] = [:]
 
   init(_ db: Database) throws {
-    let sql = """
-      SELECT type, name, tbl_name, sql FROM sqlite_schema
-      WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name != 'android_metadata'
-      """
-    for row in try Row.fetchAll(db, sql: sql) {
-      let (type, name): (String, String) = (row["type"], row["name"])
-      let text = Self.normalized(row["sql"] ?? "")
-      switch type {
-      case "table" where text.hasPrefix("CREATE VIRTUAL"): parts["table \(name)"] = text
-      case "table":
-        try add(table: name, db)
-        let words = SQLToken.all(in: row["sql"] ?? "").filter { $0.kind == .word }.map {
-          $0.text.uppercased()
-        }
-        for word in Self.words { counts[name, default: [:]][word] = words.count { $0 == word } }
-      default:
-        parts["\(type) \(name)"] = text
-        owners["\(type) \(name)"] = row["tbl_name"]
-      }
+    let sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY rowid"
+    objects = try Row.fetchAll(db, sql: sql).map { row in
+      try SchemaObject.read(
+        SchemaObject.Definition(
+          type: row[0], name: ExactText(row[1] as String), table: ExactText(row[2] as String),
+          sql: ExactText((row[3] as String?) ?? "")), db)
     }
-    if try Int.fetchOne(db, sql: "SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'") != nil {
+    for object in objects where !object.isOfTheSystem { named[object.place.lowercased()] = object }
+    if objects.contains(where: { $0.name == "sqlite_sequence" }) {
       for row in try Row.fetchAll(db, sql: "SELECT name, seq FROM sqlite_sequence") {
         if let name: String = row[0], let last = (row[1] as DatabaseValue).storage.value as? Int64 {
-          sequences[name] = last
+          sequences[name.lowercased()] = (name, last)
         }
       }
     }
-  }
-
-  private mutating func add(table: String, _ db: Database) throws {
-    parts["table \(table)"] = "a table"
-    for row in try Row.fetchAll(db, sql: "SELECT * FROM pragma_table_xinfo(?)", arguments: [table]) {
-      let words: [String] = [
-        (row["type"] ?? "").uppercased(), row["notnull"] != 0 ? "NOT NULL" : "",
-        row["pk"] != 0 ? "PRIMARY KEY \(row["pk"] as Int)" : "",
-        (row["dflt_value"] as String?).map { "DEFAULT \($0)" } ?? "",
-        row["hidden"] != 0 ? "GENERATED" : "",
-      ]
-      let name: String = row["name"]
-      parts["table \(table): column \(name)"] = words.filter { !$0.isEmpty }.joined(separator: " ")
-    }
-    var keys: [Int: (from: [String], to: [String], rest: String)] = [:]
-    let sql = "SELECT * FROM pragma_foreign_key_list(?) ORDER BY id, seq"
-    for row in try Row.fetchAll(db, sql: sql, arguments: [table]) {
-      let rest: String =
-        "to \(row["table"] as String) ON DELETE \(row["on_delete"] as String) ON UPDATE \(row["on_update"] as String)"
-      keys[row["id"], default: ([], [], rest)].from.append(row["from"])
-      keys[row["id"], default: ([], [], rest)].to.append((row["to"] as String?) ?? "")
-    }
-    for key in keys.values {
-      parts["table \(table): foreign key (\(key.from.joined(separator: ", ")))"] =
-        "(\(key.to.joined(separator: ", "))) \(key.rest)"
-    }
-    let indexes = "SELECT name FROM pragma_index_list(?) WHERE origin = 'u'"
-    for index in try String.fetchAll(db, sql: indexes, arguments: [table]) {
-      let sql = "SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(?) ORDER BY seqno)"
-      parts["table \(table): UNIQUE (\(try String.fetchOne(db, sql: sql, arguments: [index]) ?? ""))"] =
-        "a constraint"
-    }
-  }
-
-  /// Words in capitals, names without their quotes, one blank between the tokens.
-  private static func normalized(_ sql: String) -> String {
-    SQLToken.all(in: sql).map { token in
-      token.kind == .string ? "'\(token.text)'" : token.text.uppercased()
-    }.joined(separator: " ")
   }
 
   /// What differs, in the order of the places. Names are compared as SQLite compares them.
   func differences(from expected: SchemaShape) -> [(place: String, expected: String?, found: String?)] {
-    let (mine, other) = (byName, expected.byName)
+    let (mine, other) = (parts, expected.parts)
     var result: [(place: String, expected: String?, found: String?)] = []
     for key in Set(mine.keys).union(other.keys).sorted() {
       let (found, wanted) = (mine[key], other[key])
@@ -99,7 +44,13 @@ struct SchemaShape {
     return result
   }
 
-  func has(_ place: String) -> Bool { byName[place.lowercased()] != nil }
+  /// All parts of the definitions.
+  private var parts: [String: SchemaObject.Part] {
+    named.values.reduce(into: [:]) { all, object in all.merge(object.parts) { first, _ in first } }
+  }
+
+  /// The places of all parts, in lower case.
+  var places: Set<String> { Set(named.values.flatMap(\.parts.keys)) }
 
   /// The tables, columns, indexes, views and triggers of another schema that this one lacks.
   ///
@@ -109,13 +60,12 @@ struct SchemaShape {
       let place = difference.place
       guard difference.found == nil, Self.constraint(place.lowercased()) == nil else { return nil }
       let name = place.drop { $0 != " " }.dropFirst()
-      let table = expected.owners[place] ?? name.range(of: ": column ").map { String(name[..<$0.lowerBound]) }
+      let object = expected.named[place.lowercased()]
+      let table =
+        object.flatMap { $0.isTable ? nil : $0.table }
+        ?? name.range(of: ": column ").map { String(name[..<$0.lowerBound]) }
       return [String(name), table ?? ""].contains { names.contains($0.lowercased()) } ? nil : place
     }
-  }
-
-  private var byName: [String: (place: String, text: String)] {
-    Dictionary(parts.map { ($0.key.lowercased(), ($0.key, $0.value)) }) { first, _ in first }
   }
 
   // MARK: Losses
@@ -124,44 +74,54 @@ struct SchemaShape {
   ///
   /// - Parameter dropped: the indexes and triggers that were meant to go, in lower case.
   func losses(since before: SchemaShape, dropped: Set<String>) -> [String] {
-    let now = byName
-    var lost: [String] = []
-    for (key, (place, text)) in before.byName.sorted(by: { $0.key < $1.key }) {
-      if let owner = before.owners[place] {
-        let name = key.split(separator: " ", maxSplits: 1).last.map(String.init) ?? key
-        let hasOwner = ["table", "view"].contains { now["\($0) \(owner.lowercased())"] != nil }
-        let isMeant = dropped.contains(name) || !hasOwner
-        if now[key] == nil, !key.hasPrefix("view "), !isMeant { lost.append("\(place) of `\(owner)`") }
-      } else if key.contains(": column "), let found = now[key] {
-        for word in ["NOT NULL", "PRIMARY KEY", "DEFAULT", "GENERATED"]
-        where text.contains(word) && !found.text.contains(word) { lost.append("\(place): \(word)") }
-      } else if key.contains(": foreign key ("), let found = now[key] {
-        for action in ["ON DELETE", "ON UPDATE"]
-        where !text.contains("\(action) NO ACTION") && found.text.contains("\(action) NO ACTION") {
-          lost.append("\(place): \(action)")
-        }
-      } else if now[key] == nil, let kind = Self.constraint(key) {
-        // Another one of this kind is the same one, perhaps with a column's new name.
-        let isFewer = now.keys.count { $0.hasPrefix(kind) } < before.byName.keys.count { $0.hasPrefix(kind) }
-        if isFewer, now[kind.split(separator: ":").first.map(String.init) ?? ""] != nil { lost.append(place) }
-      }
+    // What a step leaves is the same object, and is not compared part by part.
+    let changed = before.named.filter { named[$0.key] !== $0.value }
+    var lost: [(key: String, losses: [String])] = []
+    for (key, old) in changed where old.isTable {
+      guard let now = named[key] else { continue }
+      lost += old.parts.map { ($0.key, Self.losses(of: $0.key, $0.value, old, now)) }
     }
-    for (table, words) in before.counts.sorted(by: { $0.key < $1.key }) {
-      guard let found = counts.first(where: { $0.key.lowercased() == table.lowercased() })?.value else {
-        continue
-      }
-      for word in Self.words where found[word, default: 0] < words[word, default: 0] {
-        lost.append("table \(table): \(word)")
-      }
+    for (key, old) in changed where !old.isTable && named[key] == nil {
+      let table = old.table.lowercased()
+      let hasTable = named["table " + table] != nil || named["view " + table] != nil
+      let isMeant = dropped.contains(old.name.lowercased()) || !hasTable
+      if !key.hasPrefix("view "), !isMeant { lost.append((key, ["\(old.place) of `\(old.table)`"])) }
     }
-    for (table, last) in before.sequences.sorted(by: { $0.key < $1.key })
-    where now["table \(table.lowercased())"] != nil {
-      let new = sequences.first { $0.key.lowercased() == table.lowercased() }?.value ?? 0
-      if new < last {
-        lost.append("table \(table): the counter of AUTOINCREMENT goes from \(last) back to \(new)")
-      }
+    let tables = changed.values.filter(\.isTable).sorted { $0.name < $1.name }
+    let words = tables.flatMap { old -> [String] in
+      guard let now = named[old.place.lowercased()], !now.isVirtual else { return [] }
+      return SchemaObject.words.filter { now.counts[$0, default: 0] < old.counts[$0, default: 0] }
+        .map { "\(old.place): \($0)" }
     }
-    return lost
+    return lost.sorted { $0.key < $1.key }.flatMap(\.losses) + words + lostSequences(since: before)
+  }
+
+  /// What is lost of a part of a table's definition.
+  private static func losses(
+    of key: String, _ part: SchemaObject.Part, _ old: SchemaObject, _ now: SchemaObject
+  ) -> [String] {
+    guard let found = now.parts[key] else {
+      guard let kind = constraint(key) else { return [] }
+      // Another one of this kind is the same one, perhaps with a column's new name.
+      let counts = [now, old].map { $0.parts.keys.count { $0.hasPrefix(kind) } }
+      return counts[0] < counts[1] ? [part.place] : []
+    }
+    if key.contains(": column ") {
+      return ["NOT NULL", "PRIMARY KEY", "DEFAULT", "GENERATED"]
+        .filter { part.text.contains($0) && !found.text.contains($0) }.map { "\(part.place): \($0)" }
+    }
+    guard key.contains(": foreign key (") else { return [] }
+    return ["ON DELETE", "ON UPDATE"]
+      .filter { !part.text.contains("\($0) NO ACTION") && found.text.contains("\($0) NO ACTION") }
+      .map { "\(part.place): \($0)" }
+  }
+
+  private func lostSequences(since before: SchemaShape) -> [String] {
+    before.sequences.sorted { $0.value.table < $1.value.table }.compactMap { key, old in
+      let new = sequences[key]?.last ?? 0
+      guard named["table " + key] != nil, new < old.last else { return nil }
+      return "table \(old.table): the counter of AUTOINCREMENT goes from \(old.last) back to \(new)"
+    }
   }
 
   /// The beginning of the place of a foreign key or a UNIQUE constraint, up to the columns.
@@ -169,5 +129,123 @@ struct SchemaShape {
     [": foreign key (", ": unique ("].compactMap { kind in
       place.range(of: kind).map { String(place[..<$0.upperBound]) }
     }.first
+  }
+}
+
+/// A table, index, view or trigger of a schema, and what its definition says.
+final class SchemaObject: Sendable {
+  /// A row of the schema. All else follows from it.
+  struct Definition: Hashable, Sendable {
+    let type: String
+    let name: ExactText
+    /// Of an index or a trigger.
+    let table: ExactText
+    /// Empty for an index that SQLite makes itself.
+    let sql: ExactText
+  }
+
+  /// Such as `table book: column title`, and its definition.
+  typealias Part = (place: String, text: String)
+
+  /// Parts of a table's definition that SQLite describes nowhere else.
+  static let words = ["AUTOINCREMENT", "CHECK", "COLLATE", "DEFERRABLE", "ROWID", "STRICT"]
+
+  private let definition: Definition
+  let isVirtual: Bool
+  /// By the place in lower case.
+  let parts: [String: Part]
+  /// How often each of ``words`` is in the definition of a table.
+  let counts: [String: Int]
+  /// The tables that its foreign keys refer to, in their order.
+  let parents: [String]
+
+  var name: String { definition.name.text }
+  var table: String { definition.table.text }
+  var sql: String { definition.sql.text }
+  var isTable: Bool { definition.type == "table" }
+  var isView: Bool { definition.type == "view" }
+  var isTrigger: Bool { definition.type == "trigger" }
+  /// Such as `table book`.
+  var place: String { "\(definition.type) \(name)" }
+  /// Whether it is SQLite's own, or the one that Android adds to each database.
+  var isOfTheSystem: Bool { name.lowercased().hasPrefix("sqlite_") || name == "android_metadata" }
+
+  /// Those that were read last: a run of many migrations looks at the whole schema before and after each of them.
+  private static let known = Mutex<[Definition: SchemaObject]>([:])
+  private static let limit = 4096
+
+  static func read(_ definition: Definition, _ db: Database) throws -> SchemaObject {
+    if let object = known.withLock({ $0[definition] }) { return object }
+    let object = try SchemaObject(definition, db)
+    known.withLock { known in
+      if known.count == limit { known = [:] }
+      known[definition] = object
+    }
+    return object
+  }
+
+  private init(_ definition: Definition, _ db: Database) throws {
+    self.definition = definition
+    let (name, sql) = (definition.name.text, definition.sql.text)
+    let tokens = SQLToken.all(in: sql)
+    // Words in capitals, names without their quotes, one blank between the tokens.
+    let text = tokens.map { $0.kind == .string ? "'\($0.text)'" : $0.text.uppercased() }
+      .joined(separator: " ")
+    isVirtual = definition.type == "table" && text.hasPrefix("CREATE VIRTUAL")
+    guard definition.type == "table", !isVirtual else {
+      let place = "\(definition.type) \(name)"
+      (parts, counts, parents) = ([place.lowercased(): (place, text)], [:], [])
+      return
+    }
+    let words = tokens.filter { $0.kind == .word }.map { $0.text.uppercased() }
+    counts = Dictionary(uniqueKeysWithValues: Self.words.map { word in (word, words.count { $0 == word }) })
+    let (found, parents) = try Self.parts(ofTable: name, db)
+    parts = Dictionary(found.map { ($0.place.lowercased(), $0) }) { first, _ in first }
+    self.parents = parents
+  }
+
+  private static func parts(
+    ofTable name: String, _ db: Database
+  ) throws -> (parts: [Part], parents: [String]) {
+    var parts: [Part] = [("table \(name)", "a table")]
+    // Of the database itself: a temporary table may have the same name.
+    for row in try Row.fetchAll(
+      db, sql: "SELECT * FROM pragma_table_xinfo(?, 'main')", arguments: [name])
+    {
+      let words: [String] = [
+        (row["type"] ?? "").uppercased(), row["notnull"] != 0 ? "NOT NULL" : "",
+        row["pk"] != 0 ? "PRIMARY KEY \(row["pk"] as Int)" : "",
+        (row["dflt_value"] as String?).map { "DEFAULT \($0)" } ?? "",
+        row["hidden"] != 0 ? "GENERATED" : "",
+      ]
+      let text = words.filter { !$0.isEmpty }.joined(separator: " ")
+      parts.append(("table \(name): column \(row["name"] as String)", text))
+    }
+    var keys: [Int: (from: [String], to: [String], rest: String)] = [:]
+    var parents: [String] = []
+    let sql = "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq"
+    for row in try Row.fetchAll(db, sql: sql, arguments: [name]) {
+      parents.append(row["table"])
+      let rest: String =
+        "to \(row["table"] as String) ON DELETE \(row["on_delete"] as String) ON UPDATE \(row["on_update"] as String)"
+      keys[row["id"], default: ([], [], rest)].from.append(row["from"])
+      keys[row["id"], default: ([], [], rest)].to.append((row["to"] as String?) ?? "")
+    }
+    for (_, key) in keys.sorted(by: { $0.key < $1.key }) {
+      parts.append(
+        (
+          "table \(name): foreign key (\(key.from.joined(separator: ", ")))",
+          "(\(key.to.joined(separator: ", "))) \(key.rest)"
+        ))
+    }
+    let indexes = "SELECT name FROM pragma_index_list(?, 'main') WHERE origin = 'u'"
+    for index in try String.fetchAll(db, sql: indexes, arguments: [name]) {
+      let sql = """
+        SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(?, 'main') ORDER BY seqno)
+        """
+      let columns = try String.fetchOne(db, sql: sql, arguments: [index]) ?? ""
+      parts.append(("table \(name): UNIQUE (\(columns))", "a constraint"))
+    }
+    return (parts, parents)
   }
 }
