@@ -29,7 +29,7 @@ public struct Migration: Sendable {
 
   /// The first part that opens the vault, which needs the device key, such as `vault.rename`; nil when none does.
   package var vaultUse: String? {
-    if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
+    if let step = steps.first(where: \.operation.effects.needsVault) { return step.operation.name }
     return (checks + verifications).contains(where: \.body.needsVault) ? "its check of the vault" : nil
   }
 
@@ -124,10 +124,10 @@ extension Migration {
   /// The steps, without the `down` steps.
   package var outline: [StepOutline] {
     steps.enumerated().map { index, step in
-      StepOutline(
+      let effects = step.operation.effects
+      return StepOutline(
         migration: number, index: index, position: step.position, operation: step.operation.name,
-        announcedLoss: step.operation.announcedLoss, converted: step.operation.converted,
-        writing: step.operation.writing,
+        announcedLoss: effects.announcedLoss, converted: effects.converted, writing: effects.writing,
         isEmpty: step.toolSQL?.up.isBlank == true)
     }
   }

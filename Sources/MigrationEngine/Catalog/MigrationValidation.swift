@@ -151,7 +151,9 @@ struct StatementCheck {
       case .toolSQL(let sql): run(sql.up, of: sql, inTransaction: sql.upInTransaction)
       default:
         for name in schemas.keys
-        where step.operation.mayReplace(name, at: settings.databases[name] ?? []) { isKnown[name] = false }
+        where step.operation.effects.mayReplace(name, at: settings.databases[name] ?? []) {
+          isKnown[name] = false
+        }
       }
     }
     for assertion in migration.verifications { query(assertion) }

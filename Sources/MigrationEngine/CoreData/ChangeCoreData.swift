@@ -152,7 +152,7 @@ struct ChangeCoreData: MigrationOperation {
   }
 
   var reversal: Reversal { models.down == nil ? .none : .byArguments }
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { database == target.database.name }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .named(target.database.name)) }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     if recorded?.skipped.contains(target.database.name) == true { return [] }

@@ -78,6 +78,7 @@ struct ConvertCoreData: MigrationOperation {
     }
   }
 
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   var reversal: Reversal { down == nil ? .none : .byArguments }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {

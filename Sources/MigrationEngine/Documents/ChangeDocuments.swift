@@ -86,7 +86,9 @@ struct ChangeDocuments: MigrationOperation {
     ifMissing = try reader.ifMissing()
   }
 
-  var writing: StepWriting { rule is DocumentPatch ? .patch : .conversion }
+  var effects: StepEffects {
+    StepEffects(writing: rule is DocumentPatch ? .patch : .conversion, databases: .none)
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     switch place {

@@ -69,6 +69,7 @@ struct Unarchive: MigrationOperation {
     }
   }
 
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   /// The undo log keeps whole databases, not rows.
   var reversal: Reversal {
     if case .column = place { .none } else { .byDownValues }

@@ -39,7 +39,7 @@ struct SetDefaults: MigrationOperation {
     values = try reader.required("values").pairs("`values`").propertyListValues()
   }
 
-  var writing: StepWriting { .given }
+  var effects: StepEffects { StepEffects(writing: .given, databases: .none) }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
@@ -87,7 +87,7 @@ struct DeleteDefaults: MigrationOperation {
     try reader.requireReason()
   }
 
-  var announcedLoss: AnnouncedLoss { .everything }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, announcedLoss: .everything) }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
@@ -152,7 +152,7 @@ struct TransferDefaults: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  var writing: StepWriting { isMove ? .conversion : .replacement }
+  var effects: StepEffects { StepEffects(writing: isMove ? .conversion : .replacement, databases: .none) }
 
   private init(renaming reader: YAMLReader) throws {
     (name, isMove) = (reader.what, true)

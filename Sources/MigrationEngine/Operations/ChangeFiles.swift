@@ -54,7 +54,9 @@ struct TransferFiles: MigrationOperation {
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 
-  var writing: StepWriting { isMove ? .conversion : .replacement }
+  var effects: StepEffects {
+    StepEffects(writing: isMove ? .conversion : .replacement, databases: .at(mayReplace))
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     if let single { try stage.requireChangeable(single) }
@@ -101,7 +103,7 @@ struct TransferFiles: MigrationOperation {
       ? [] : ["`\(pair.to)` is a file of its own: `\(pair.from)` was one of \(links) hard links of it"]
   }
 
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
+  private func mayReplace(_ places: [ContainerPath]) -> Bool {
     // Between its places a database keeps its schema.
     if let single,
       places.contains(where: {
@@ -200,9 +202,11 @@ struct DeleteFiles: MigrationOperation {
     try reader.requireReason()
   }
 
-  var announcedLoss: AnnouncedLoss { paths.allSatisfy { $0.path != nil } ? .everything : .matches }
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
-    places.isEmpty || paths.contains { $0.mayMatch(places) }
+  var effects: StepEffects {
+    StepEffects(
+      writing: .conversion,
+      databases: .at { [paths] places in places.isEmpty || paths.contains { $0.mayMatch(places) } },
+      announcedLoss: paths.allSatisfy { $0.path != nil } ? .everything : .matches)
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
@@ -246,6 +250,8 @@ struct CreateDirectory: MigrationOperation {
     mode = try reader.mode()
     ifExists = try reader.ifExists()
   }
+
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     if let status = try stage.status(of: path), status.type == .directory {
@@ -308,8 +314,6 @@ struct WriteFile: MigrationOperation {
   private let mode: UInt16?
   private let ifExists: IfExists
 
-  var writing: StepWriting { .replacement }
-
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")
     mode = try reader.mode()
@@ -338,8 +342,8 @@ struct WriteFile: MigrationOperation {
     return isWritten ? [] : ["`\(path)` exists already: kept"]
   }
 
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
-    places.isEmpty || places.contains(path)
+  var effects: StepEffects {
+    StepEffects(writing: .replacement, databases: .at { [path] in $0.isEmpty || $0.contains(path) })
   }
 
   private func isThere(_ status: FileStatus, _ stage: StagedContainer) throws -> Bool {
@@ -392,6 +396,8 @@ struct SetAttributes: MigrationOperation {
     (name, self.change) = (reader.what, change)
     (paths, ifMissing) = try (ContainerSelection.list(reader), reader.ifMissing())
   }
+
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
 
   /// - Throws: ``StepFailure`` when a path cannot have the attribute.
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {

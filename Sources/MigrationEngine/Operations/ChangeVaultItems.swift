@@ -150,8 +150,11 @@ struct ChangeVaultItems: MigrationOperation {
     }
   }
 
-  var needsVault: Bool { true }
-  var announcedLoss: AnnouncedLoss { change == nil ? .everything : .nothing }
+  var effects: StepEffects {
+    StepEffects(
+      writing: .conversion, databases: .none, announcedLoss: change == nil ? .everything : .nothing,
+      needsVault: true)
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try VaultEdit(stage)
@@ -215,7 +218,7 @@ struct ConvertVaultItems: MigrationOperation {
     ifMissing = try reader.ifMissing()
   }
 
-  var needsVault: Bool { true }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, needsVault: true) }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     try DownValues.required(recorded).revertItems(on: stage, inverse: text)

@@ -48,6 +48,7 @@ struct ComputeDefaults: MigrationOperation {
   private let ifExists: IfExists
 
   private var expressions: [SQLExpression] { results.map(\.expression) }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   var kind: StepKind { .computing(expressions, parameters) }
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {

@@ -33,7 +33,7 @@ struct ComputeVaultItems: MigrationOperation {
   private let ifMissing: IfParameterMissing
 
   var kind: StepKind { .computing([expression], parameters) }
-  var needsVault: Bool { true }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, needsVault: true) }
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     selection = try VaultSelection(reading: reader)

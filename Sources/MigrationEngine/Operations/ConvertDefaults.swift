@@ -38,7 +38,9 @@ struct ConvertDefaults: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  var converted: [String] { to == key ? [] : [key, to] }
+  var effects: StepEffects {
+    StepEffects(writing: .conversion, databases: .none, converted: to == key ? [] : [key, to])
+  }
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)

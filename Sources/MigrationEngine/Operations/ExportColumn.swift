@@ -34,7 +34,7 @@ struct ExportColumn: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  var writing: StepWriting { .replacement }
+  var effects: StepEffects { StepEffects(writing: .replacement, databases: .none) }
   var kind: StepKind { .column(files) }
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {

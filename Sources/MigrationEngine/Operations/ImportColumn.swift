@@ -36,6 +36,7 @@ struct ImportColumn: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   var kind: StepKind { .column(files) }
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {

@@ -8,21 +8,12 @@ import Formats
 protocol MigrationAction: Sendable {
   /// Its name in messages.
   var name: String { get }
-  /// Whether it opens the vault, which needs the device key.
-  var needsVault: Bool { get }
-  /// The data that the author says it destroys.
-  var announcedLoss: AnnouncedLoss { get }
-  /// The setting whose value it converts under another name: both names; else empty.
-  var converted: [String] { get }
-  /// What it puts in the place of values.
-  var writing: StepWriting { get }
+  /// What it does to data.
+  var effects: StepEffects { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
   /// What there is to examine in it without a container, or to treat apart.
   var kind: StepKind { get }
-  /// Whether a database may have another schema after it: it changes the schema, or puts another file at one of the
-  /// database's places. Without places, every path may be one.
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool
   /// Runs the step on the stage.
   ///
   /// - Parameter recorded: takes the values that ``revert(on:_:)`` needs later.
@@ -41,6 +32,36 @@ protocol MigrationAction: Sendable {
 protocol MigrationOperation: MigrationAction {
   /// Each with all that there is to say about it.
   static var kinds: [OperationKind] { get }
+}
+
+/// What a step does to data, as far as it can be said without a container.
+struct StepEffects: Sendable {
+  /// Databases that may have another schema after a step: it changes the schema, or puts another file at their places.
+  enum Databases: Sendable {
+    case none, all
+    case named(String)
+    /// By their places; without places every path may be one.
+    case at(@Sendable ([ContainerPath]) -> Bool)
+  }
+
+  /// What it puts in the place of values.
+  let writing: StepWriting
+  let databases: Databases
+  /// The data that the author says it destroys.
+  var announcedLoss = AnnouncedLoss.nothing
+  /// The setting whose value it converts under another name: both names; else empty.
+  var converted: [String] = []
+  /// Whether it opens the vault, which needs the device key.
+  var needsVault = false
+
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
+    switch databases {
+    case .none: false
+    case .all: true
+    case .named(let name): database == name
+    case .at(let mayReplace): mayReplace(places)
+    }
+  }
 }
 
 /// What a step puts in the place of values, for `drydock test`, which follows them.
@@ -93,13 +114,8 @@ extension MigrationOperation {
 }
 
 extension MigrationAction {
-  var needsVault: Bool { false }
-  var announcedLoss: AnnouncedLoss { .nothing }
-  var converted: [String] { [] }
-  var writing: StepWriting { .conversion }
   var reversal: Reversal { .byDownValues }
   var kind: StepKind { .other }
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { false }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     guard reversal == .byDownValues else {

@@ -43,6 +43,8 @@ struct MoveDefaultsToFile: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
+
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     if try stage.status(of: to) != nil { recorded.skipped.append(to.description) }

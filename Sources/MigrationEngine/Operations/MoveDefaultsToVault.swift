@@ -127,7 +127,7 @@ struct MoveDefaultsToVault: MigrationOperation {
 }
 
 extension MoveDefaultsToVault {
-  var needsVault: Bool { true }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, needsVault: true) }
   var reversal: Reversal { .byArguments }
 
   /// One setting to restore.

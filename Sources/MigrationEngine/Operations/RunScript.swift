@@ -62,8 +62,7 @@ struct RunScript: MigrationOperation {
     return seconds
   }
 
-  var needsVault: Bool { input != nil }
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { true }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .all, needsVault: input != nil) }
   var reversal: Reversal { down == nil ? .none : .explicit }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {

@@ -60,7 +60,7 @@ struct DownMigration {
   func requireKeys(for stage: StagedContainer) throws {
     for migration in migrations {
       let steps = migration.hasDownSteps ? migration.down : migration.steps
-      guard let step = steps.first(where: \.operation.needsVault) else { continue }
+      guard let step = steps.first(where: \.operation.effects.needsVault) else { continue }
       try stage.requireDeviceKeys(
         "reverting \(step.operation.name) of the migration \(migration.identifier)")
     }

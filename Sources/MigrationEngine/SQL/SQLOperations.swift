@@ -190,6 +190,9 @@ struct RunSQL: MigrationOperation {
     return place
   }
 
+  var effects: StepEffects {
+    StepEffects(writing: .conversion, databases: .named(database), announcedLoss: announcedLoss)
+  }
   var kind: StepKind { .sql(self) }
   var reversal: Reversal { down.map(\.isBlank) == false ? .explicit : .none }
 
@@ -247,6 +250,7 @@ struct RunToolSQL: MigrationAction {
   var room: RoomStep? = nil
 
   var name: String { "sql" }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .named(database)) }
   var kind: StepKind { .toolSQL(self) }
   var reversal: Reversal { down != nil ? .explicit : up.isBlank ? .byArguments : .none }
 

@@ -159,7 +159,7 @@ struct CustomStep: MigrationAction {
   var name: String { stage }
   var reversal: Reversal { .none }
   var kind: StepKind { .closure }
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { true }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .all, needsVault: needsVault) }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     let context = MigrationContext(stage: stage, name: name, position: position)
