@@ -89,7 +89,7 @@ import Testing
           "\"newer\"", "\"Library/Images/2.bin\"",
         ])
       #expect(try test.stage.text("Library/Images/4.bin") == "")
-      #expect(throws: StepFailure.self) { try test.revert(withDownValues: false) }
+      #expect(throws: StepFailure.self) { try test.revert(withPriorValues: false) }
     }
   }
 

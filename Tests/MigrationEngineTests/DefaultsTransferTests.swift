@@ -167,12 +167,12 @@ import Testing
     try prepare(["a": 1], nil)
     var lane = try StepLab(lab, "defaults.move: {\(Self.to), keys: {a: x}}")
     _ = try lane.apply()
-    #expect(try lane.revert(withDownValues: false) == [])
+    #expect(try lane.revert(withPriorValues: false) == [])
     #expect(try lane.stage.settings() == ["a": 1])
     lane = try StepLab(lab, "defaults.move: {\(Self.to), all: true}")
-    #expect(lane.reversal == .byDownValues)
+    #expect(lane.reversal == .byPriorValues)
     _ = try lane.apply()
-    #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
+    #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
     #expect(try lane.revert() == [])
     #expect(try lane.stage.settings() == ["a": 1])
     #expect(try lane.stage.settings(Lab.group) == nil)
@@ -181,7 +181,7 @@ import Testing
   @Test func copiesGoWhereTheyAreWhatWasCopied() throws {
     try prepare(["a": 1, "b": 2], nil)
     var lane = try StepLab(lab, "defaults.copy: {\(Self.to), keys: [a, b]}")
-    #expect(lane.reversal == .byDownValues)
+    #expect(lane.reversal == .byPriorValues)
     _ = try lane.apply()
     try lane.set(["a": 1, "b": 3], at: Lab.group)
     #expect(try lane.revert().count == 1)

@@ -121,7 +121,7 @@ import Testing
       try Lab.with { lab in
         try lab.set(["state": before, "x": 1])
         var lane = try StepLab(lab, Self.step)
-        #expect(lane.reversal == .byDownValues)
+        #expect(lane.reversal == .byPriorValues)
         #expect(try lane.apply() == [])
         #expect(try lane.stage.settings() == ["state": after, "x": 1])
         #expect(try lane.revert() == [])

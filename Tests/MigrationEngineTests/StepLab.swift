@@ -11,7 +11,7 @@ import Testing
 struct StepLab {
   let stage: StagedContainer
   private let operation: any MigrationAction
-  private var recorded = DownValues()
+  private var recorded = PriorValues()
 
   init(_ lab: Lab, _ step: String) throws {
     try lab.migration("0001_test.yaml", "steps:\n  - " + step + "\n")
@@ -23,15 +23,15 @@ struct StepLab {
   var reversal: Reversal { operation.reversal }
 
   mutating func apply() throws -> [String] {
-    var recorded = DownValues()
+    var recorded = PriorValues()
     let notes = try operation.apply(to: stage, &recorded)
     // As the undo entry stores it: a value that is lost in coding fails the test.
-    self.recorded = try JSONDecoder().decode(DownValues.self, from: JSONEncoder().encode(recorded))
+    self.recorded = try JSONDecoder().decode(PriorValues.self, from: JSONEncoder().encode(recorded))
     return notes
   }
 
-  func revert(withDownValues: Bool = true) throws -> [String] {
-    try operation.revert(on: stage, withDownValues ? recorded : nil)
+  func revert(withPriorValues: Bool = true) throws -> [String] {
+    try operation.revert(on: stage, withPriorValues ? recorded : nil)
   }
 
   func set(_ values: PropertyListDictionary, at path: ContainerPath = Lab.settings) throws {

@@ -136,7 +136,7 @@ struct ChangeCoreData: MigrationOperation {
         + NearestWord.hint(for: entity, among: model.hashes.keys.sorted()))
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let notes = try target.change(on: stage, to: models.up) { schema in
       switch change {
       case .renameAttribute(let entity, let old, let new):
@@ -154,7 +154,7 @@ struct ChangeCoreData: MigrationOperation {
   var reversal: Reversal { models.down == nil ? .none : .byArguments }
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .named(target.database.name)) }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if recorded?.skipped.contains(target.database.name) == true { return [] }
     guard let down = models.down else {
       throw StepFailure(message: "\(name) has no inverse without `down-version`")

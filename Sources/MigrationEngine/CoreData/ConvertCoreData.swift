@@ -81,13 +81,13 @@ struct ConvertCoreData: MigrationOperation {
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   var reversal: Reversal { down == nil ? .none : .byArguments }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let notes = try target.change(on: stage, to: nil) { try convert(by: rule, unmapped, &$0) }
     if notes == nil { recorded.skipped.append(target.database.name) }
     return notes ?? [target.database.missing]
   }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if recorded?.skipped.contains(target.database.name) == true { return [] }
     guard let down else {
       throw StepFailure(message: "\(name) has no inverse: say `down` with an expression")

@@ -90,7 +90,7 @@ struct ChangeDocuments: MigrationOperation {
     StepEffects(writing: rule is DocumentPatch ? .patch : .conversion, databases: .none)
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     switch place {
     case .setting(let target, let key): return try change(target, key, on: stage, &recorded)
     case .files(let selections):
@@ -107,7 +107,7 @@ struct ChangeDocuments: MigrationOperation {
   }
 
   private func change(
-    _ target: DefaultsTarget, _ key: String, on stage: StagedContainer, _ recorded: inout DownValues
+    _ target: DefaultsTarget, _ key: String, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
@@ -116,12 +116,12 @@ struct ChangeDocuments: MigrationOperation {
     guard !changes.isEmpty else { return notes }
     edit.values[key] = try setting.value()
     recorded.documents.append(
-      DownValues.Document(file: try target.path(in: stage), key: key, changes: changes))
+      PriorValues.Document(file: try target.path(in: stage), key: key, changes: changes))
     return try notes + edit.save(to: stage, &recorded)
   }
 
   private func change(
-    _ path: ContainerPath, on stage: StagedContainer, _ recorded: inout DownValues
+    _ path: ContainerPath, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
     try stage.requireChangeable(path)
     guard try stage.status(of: path) != nil else {
@@ -132,7 +132,7 @@ struct ChangeDocuments: MigrationOperation {
     let (notes, changes) = try stage.changeDocument(at: path, rule)
     guard !changes.isEmpty else { return notes }
     let written = isUntouched ? try SHA256.hash(stage.read(path)) : nil
-    recorded.documents.append(DownValues.Document(file: path, key: nil, changes: changes, written: written))
+    recorded.documents.append(PriorValues.Document(file: path, key: nil, changes: changes, written: written))
     return notes
   }
 }

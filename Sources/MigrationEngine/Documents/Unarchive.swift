@@ -72,10 +72,10 @@ struct Unarchive: MigrationOperation {
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   /// The undo log keeps whole databases, not rows.
   var reversal: Reversal {
-    if case .column = place { .none } else { .byDownValues }
+    if case .column = place { .none } else { .byPriorValues }
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     switch place {
     case .files(let files): try files.convert(conversion, on: stage, &recorded)
     case .setting(let setting): try setting.convert(conversion, on: stage, &recorded)
@@ -130,14 +130,14 @@ struct ArchivedFiles: Sendable {
   }
 
   func convert(
-    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout DownValues
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
     try selections.flatMap { try convert($0, conversion, on: stage, &recorded) }
   }
 
   private func convert(
     _ selection: ContainerSelection, _ conversion: ArchiveConversion, on stage: StagedContainer,
-    _ recorded: inout DownValues
+    _ recorded: inout PriorValues
   ) throws -> [String] {
     let found = try selection.matches(in: stage).filter { path in
       try !stage.isHistory(path) && stage.status(of: path)?.type != .directory
@@ -151,7 +151,7 @@ struct ArchivedFiles: Sendable {
   private func convert(
     _ path: ContainerPath, to target: ContainerPath, _ conversion: ArchiveConversion,
     _ stage: StagedContainer,
-    _ recorded: inout DownValues
+    _ recorded: inout PriorValues
   ) throws -> [String] {
     switch try conversion.convert(try stage.read(path), "`\(path)`", isIndented: true) {
     case .kept(let note): return [note]
@@ -208,7 +208,7 @@ struct ArchivedSetting: Sendable {
   }
 
   func convert(
-    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout DownValues
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }

@@ -41,7 +41,7 @@ struct SetDefaults: MigrationOperation {
 
   var effects: StepEffects { StepEffects(writing: .given, databases: .none) }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for (key, value) in values.sorted() {
       if let existing = edit.values[key], ifExists == nil || existing.matches(value) { continue }
@@ -89,7 +89,7 @@ struct DeleteDefaults: MigrationOperation {
 
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, announcedLoss: .everything) }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for name in names where try edit.source(name, ifMissing) != nil { edit.values[name] = nil }
     if let prefix {
@@ -214,11 +214,11 @@ struct TransferDefaults: MigrationOperation {
   }
 
   var reversal: Reversal {
-    if case .keys = selection, isMove { .byArguments } else { .byDownValues }
+    if case .keys = selection, isMove { .byArguments } else { .byPriorValues }
   }
 
   /// All values are read before any is written, so that names may be swapped.
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let (sourcePath, targetPath) = try (from.path(in: stage), to.path(in: stage))
     let isOneFile = sourcePath == targetPath
     if isOneFile && name == "defaults.move" {
@@ -273,8 +273,8 @@ struct TransferDefaults: MigrationOperation {
   }
 
   /// Moves the settings back with their present values, also those that were written since, and restores what they had replaced.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    guard isMove else { return try revertCopy(on: stage, DownValues.required(recorded)) }
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    guard isMove else { return try revertCopy(on: stage, PriorValues.required(recorded)) }
     let (sourcePath, targetPath) = try (from.path(in: stage), to.path(in: stage))
     let isOneFile = sourcePath == targetPath
     var target = try DefaultsEdit(to, stage)
@@ -329,7 +329,7 @@ struct TransferDefaults: MigrationOperation {
   }
 
   /// Removes copies that are as they were made. What was written since stays, with a note.
-  private func revertCopy(on stage: StagedContainer, _ recorded: DownValues) throws -> [String] {
+  private func revertCopy(on stage: StagedContainer, _ recorded: PriorValues) throws -> [String] {
     let edit = try DefaultsEdit(to, stage)
     let newer = try newer(than: recorded, in: edit.values, stage)
     return try recorded.revert(on: stage)
@@ -338,7 +338,7 @@ struct TransferDefaults: MigrationOperation {
 
   /// The selected settings that were written to the target since.
   private func newer(
-    than recorded: DownValues, in values: PropertyListDictionary, _ stage: StagedContainer
+    than recorded: PriorValues, in values: PropertyListDictionary, _ stage: StagedContainer
   ) throws -> [String] {
     let path = try to.path(in: stage)
     let isStandard = path == stage.container.standardDefaults
@@ -354,12 +354,12 @@ struct TransferDefaults: MigrationOperation {
 
   /// The settings that were moved, without those that were skipped or kept.
   private func movedPairs(
-    _ recorded: DownValues?, from source: ContainerPath
+    _ recorded: PriorValues?, from source: ContainerPath
   ) throws -> [(old: String, new: String)] {
     if case .keys(let pairs) = selection {
       return pairs.filter { recorded?.skipped.containsExactly($0.old) != true }
     }
-    return try DownValues.required(recorded).settings.filter { $0.file == source && $0.after == nil }
+    return try PriorValues.required(recorded).settings.filter { $0.file == source && $0.after == nil }
       .map { ($0.key, $0.key) }
   }
 }

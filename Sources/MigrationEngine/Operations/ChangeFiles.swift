@@ -58,7 +58,7 @@ struct TransferFiles: MigrationOperation {
     StepEffects(writing: isMove ? .conversion : .replacement, databases: .at(mayReplace))
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     if let single { try stage.requireChangeable(single) }
     var notes: [String] = []
     let pairs = try pairs(on: stage, &notes)
@@ -82,7 +82,7 @@ struct TransferFiles: MigrationOperation {
   }
 
   private func transfer(
-    _ pair: Pair, _ stage: StagedContainer, _ recorded: inout DownValues
+    _ pair: Pair, _ stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
     guard isMove else {
       let isCopied = try recorded.write(pair.to, on: stage, ifExists) {
@@ -98,7 +98,7 @@ struct TransferFiles: MigrationOperation {
     }
     let links = try stage.status(of: pair.from).map { $0.type == .file ? $0.links : 1 } ?? 1
     try stage.move(pair.from, to: pair.to)
-    recorded.moved.append(DownValues.Moved(from: pair.from, to: pair.to, replaced: replaced))
+    recorded.moved.append(PriorValues.Moved(from: pair.from, to: pair.to, replaced: replaced))
     return links == 1
       ? [] : ["`\(pair.to)` is a file of its own: `\(pair.from)` was one of \(links) hard links of it"]
   }
@@ -117,16 +117,16 @@ struct TransferFiles: MigrationOperation {
   }
 
   /// Only the recorded values say which files a pattern matched.
-  var reversal: Reversal { isMove && single != nil ? .byArguments : .byDownValues }
+  var reversal: Reversal { isMove && single != nil ? .byArguments : .byPriorValues }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if isMove, let single {
       // Without a source to move, the app may have written the target since.
       let isNewer =
         try recorded.map { try $0.moved.isEmpty && $0.skipped.isEmpty && stage.status(of: to) != nil } ?? true
-      if isNewer { return try DownValues.Moved(from: single, to: to).revert(on: stage).map { [$0] } ?? [] }
+      if isNewer { return try PriorValues.Moved(from: single, to: to).revert(on: stage).map { [$0] } ?? [] }
     }
-    let recorded = try DownValues.required(recorded)
+    let recorded = try PriorValues.required(recorded)
     let notes = try recorded.revert(on: stage)
     guard single == nil, recorded.made.contains(to), try stage.status(of: to)?.type == .directory else {
       return notes
@@ -209,7 +209,7 @@ struct DeleteFiles: MigrationOperation {
       announcedLoss: paths.allSatisfy { $0.path != nil } ? .everything : .matches)
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var notes: [String] = []
     for selection in paths {
       let found = try selection.matches(in: stage, ifMissing, &notes)
@@ -253,7 +253,7 @@ struct CreateDirectory: MigrationOperation {
 
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     if let status = try stage.status(of: path), status.type == .directory {
       if (mode ?? status.mode) == status.mode { return [] }
       if try ifExists == .replace && !stage.children(of: path).isEmpty {
@@ -328,7 +328,7 @@ struct WriteFile: MigrationOperation {
     }
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let status = try stage.status(of: path)
     if let status, try isThere(status, stage) { return [] }
     // A file keeps its metadata when its content is replaced.
@@ -400,14 +400,14 @@ struct SetAttributes: MigrationOperation {
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
 
   /// - Throws: ``StepFailure`` when a path cannot have the attribute.
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var notes: [String] = []
     for selection in paths { notes += try apply(selection, stage, &recorded) }
     return notes
   }
 
   private func apply(
-    _ selection: ContainerSelection, _ stage: StagedContainer, _ recorded: inout DownValues
+    _ selection: ContainerSelection, _ stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
     var notes: [String] = []
     for path in try selection.matches(in: stage, ifMissing, &notes) {

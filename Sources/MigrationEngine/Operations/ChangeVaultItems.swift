@@ -156,7 +156,7 @@ struct ChangeVaultItems: MigrationOperation {
       needsVault: true)
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try VaultEdit(stage)
     let items = try edit.items(selection, ifMissing)
     if let change { try edit.change(items, ifExists, by: change) } else { edit.remove(items) }
@@ -220,8 +220,8 @@ struct ConvertVaultItems: MigrationOperation {
 
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, needsVault: true) }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    try DownValues.required(recorded).revertItems(on: stage, inverse: text)
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    try PriorValues.required(recorded).revertItems(on: stage, inverse: text)
   }
 
   /// The text of a document with exactly these fields; nil for other documents.
@@ -237,7 +237,7 @@ struct ConvertVaultItems: MigrationOperation {
     return SecretBytes(wiping: &bytes)
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try VaultEdit(stage)
     try edit.convert(edit.items(selection, ifMissing), unmapped, by: document)
     return try edit.save(to: stage, &recorded)

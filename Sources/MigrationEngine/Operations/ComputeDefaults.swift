@@ -90,7 +90,7 @@ struct ComputeDefaults: MigrationOperation {
   }
 
   /// All expressions are evaluated before any setting is written.
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     let database = try ExpressionDatabase(stage.container.configuration.sql)
     try parameters.check(expressions, in: database)

@@ -47,7 +47,7 @@ struct ComputeVaultItems: MigrationOperation {
     ifMissing = try reader.choiceOrNull("if-missing") ?? .skip
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try VaultEdit(stage)
     let database = try ExpressionDatabase(stage.container.configuration.sql)
     try parameters.check([expression], in: database)

@@ -58,10 +58,10 @@ struct ConvertDefaults: MigrationOperation {
 
   var reversal: Reversal {
     if case .map(let map) = rule, map.isOneToOne, unmapped == .fail { return .byArguments }
-    return .byDownValues
+    return .byPriorValues
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.seen(key, ifMissing) else {
       if edit.values[to] != nil { recorded.skipped.append(key) }
@@ -92,7 +92,7 @@ struct ConvertDefaults: MigrationOperation {
   }
 
   /// Uses the map when the value was changed since, so that newer data is reverted, too.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if recorded?.skipped.containsExactly(key) == true { return [] }
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage)
@@ -104,7 +104,7 @@ struct ConvertDefaults: MigrationOperation {
     }
     guard case .map(let map) = rule else {
       if isNewer { return ["`\(to)` was written since: left unchanged"] }
-      return try DownValues.required(recorded).revertSettings(on: stage)
+      return try PriorValues.required(recorded).revertSettings(on: stage)
     }
     guard let now = edit.values[to] else { return ["`\(to)` does not exist: skipped"] }
     guard let original = map.source(of: now) else {

@@ -158,13 +158,13 @@ struct DefaultsEdit {
   /// Writes the file without recording the changes: a revert is not reverted by steps.
   func save(to stage: StagedContainer) throws -> [String] {
     var copy = self
-    var unused = DownValues()
+    var unused = PriorValues()
     return try copy.save(to: stage, &unused)
   }
 
   /// Writes the file when something changed; a missing one is created in the format of its path, which is binary in
   /// Apple's layouts. Each value takes a type that the format has.
-  mutating func save(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  mutating func save(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var file = original ?? SettingsFile(newAt: path.description)
     if isKeyValueStore {
       let store = KeyValueStore(file.root)

@@ -45,7 +45,7 @@ struct ExportColumn: MigrationOperation {
   }
 
   /// All paths are checked before any file is written.
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     try files.place.change(on: stage, ifMissing) { db in
       let rows = try files.rows(db, on: stage)
       if rows.isEmpty {
@@ -67,7 +67,7 @@ struct ExportColumn: MigrationOperation {
           }
         }
         recorded.rows.append(
-          DownValues.Row(id: row.id, path: path, before: row.content == .data ? .data : .text))
+          PriorValues.Row(id: row.id, path: path, before: row.content == .data ? .data : .text))
         switch replacement {
         case .path: try files.set(row.id, to: row.text.databaseValue, db)
         case .null: try files.set(row.id, to: .null, db)
@@ -105,8 +105,8 @@ struct ExportColumn: MigrationOperation {
   }
 
   /// Puts the present content of the files into the rows that still are as the step left them.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    let recorded = try DownValues.required(recorded)
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    let recorded = try PriorValues.required(recorded)
     if replacement == .keep { return try recorded.revert(on: stage) }
     if recorded.rows.isEmpty { return [] }
     return try files.place.change(on: stage, .skip) { db in

@@ -47,7 +47,7 @@ struct ImportColumn: MigrationOperation {
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     try files.place.change(on: stage, ifMissing) { db in
       var notes = RowNotes()
       var imported: Set<ContainerPath> = []
@@ -70,7 +70,7 @@ struct ImportColumn: MigrationOperation {
         try files.load(path, into: row.id, asText: form == .text, db, on: stage)
         imported.insert(path)
         recorded.rows.append(
-          DownValues.Row(
+          PriorValues.Row(
             id: row.id, path: path, before: row.content, digest: try files.digest(of: row.id, db)))
       }
       for path in after == .remove ? imported.sorted() : [] {
@@ -82,8 +82,8 @@ struct ImportColumn: MigrationOperation {
   }
 
   /// Makes the present values files again.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    let recorded = try DownValues.required(recorded)
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    let recorded = try PriorValues.required(recorded)
     if recorded.rows.isEmpty { return [] }
     return try files.place.change(on: stage, .skip) { db in
       var notes = RowNotes()

@@ -18,14 +18,14 @@ protocol MigrationAction: Sendable {
   ///
   /// - Parameter recorded: takes the values that ``revert(on:_:)`` needs later.
   /// - Returns: notes for the report: what was skipped or kept, and why.
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String]
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String]
   /// Reverts the step on the stage. What was changed since stays, with a note, unless the arguments alone say what the
   /// inverse is: then newer data is reverted, too.
   ///
   /// - Parameter recorded: the values of the step; nil when the transaction's undo entry was removed.
   /// - Returns: notes for the report.
   /// - Throws: ``StepFailure`` when it cannot be reverted.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String]
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String]
 }
 
 /// Steps that migrations name. Operations that differ in little share one type.
@@ -104,7 +104,7 @@ enum Reversal: Sendable {
   case byArguments
   /// Its author wrote the down step, which may be wrong.
   case explicit
-  case byDownValues
+  case byPriorValues
   /// It cannot: the migration needs `down` steps, or says `irreversible: true`.
   case none
 }
@@ -114,14 +114,14 @@ extension MigrationOperation {
 }
 
 extension MigrationAction {
-  var reversal: Reversal { .byDownValues }
+  var reversal: Reversal { .byPriorValues }
   var kind: StepKind { .other }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    guard reversal == .byDownValues else {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    guard reversal == .byPriorValues else {
       throw StepFailure(message: "\(name) has no inverse: the migration needs `down` steps")
     }
-    return try DownValues.required(recorded).revert(on: stage)
+    return try PriorValues.required(recorded).revert(on: stage)
   }
 }
 

@@ -45,7 +45,7 @@ struct MoveDefaultsToFile: MigrationOperation {
 
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     if try stage.status(of: to) != nil { recorded.skipped.append(to.description) }
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
@@ -74,8 +74,8 @@ struct MoveDefaultsToFile: MigrationOperation {
   }
 
   /// Moves the file's present content back into the setting.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    let recorded = try DownValues.required(recorded)
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    let recorded = try PriorValues.required(recorded)
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage)
     guard let setting = recorded.setting(key, in: path), let before = setting.before?.value else {

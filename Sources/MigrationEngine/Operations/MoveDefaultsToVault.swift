@@ -70,7 +70,7 @@ struct MoveDefaultsToVault: MigrationOperation {
     }
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     let file = try target.path(in: stage)
     try recorded.noteMade(stage.container.vaultPath, on: stage)
@@ -141,7 +141,7 @@ extension MoveDefaultsToVault {
   }
 
   /// Moves the items back into settings, with their present values.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard var vault = try stage.vault() else { return ["there is no vault: skipped"] }
     let file = try target.path(in: stage)
@@ -185,7 +185,7 @@ extension MoveDefaultsToVault {
   }
 
   private func returns(
-    _ recorded: DownValues?, _ vault: Vault, _ stage: StagedContainer
+    _ recorded: PriorValues?, _ vault: Vault, _ stage: StagedContainer
   ) throws -> [Return] {
     let all = moves.map { move in
       var item = template

@@ -65,12 +65,12 @@ struct RunScript: MigrationOperation {
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .all, needsVault: input != nil) }
   var reversal: Reversal { down == nil ? .none : .explicit }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     recorded.output = try run(command, direction: "up", on: stage)
     return recorded.output
   }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     guard let down else {
       throw StepFailure(message: "\(command) has no `down`: the migration needs `down` steps")
     }
@@ -310,6 +310,6 @@ package enum ScriptLog {
     guard let bytes = try Transaction.steps(of: transaction, in: container, options: options) else {
       return []
     }
-    return try DownValues.Run(decoding: bytes).output
+    return try PriorValues.Run(decoding: bytes).output
   }
 }

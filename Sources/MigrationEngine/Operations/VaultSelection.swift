@@ -164,7 +164,7 @@ struct VaultEdit {
   }
 
   /// Writes the vault when something changed.
-  func save(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func save(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     if let vault, !changes.isEmpty {
       try stage.setVault(vault)
       // The others, too: a revert takes what else it finds for written since.

@@ -73,14 +73,14 @@ struct DownMigration {
   func run(on rollback: Rollback) throws -> (migrations: [MigrationReport.Outcome], notes: [String]) {
     let stage = rollback.staged
     try requireKeys(for: stage)
-    var known: [String: DownValues.Run] = [:]
+    var known: [String: PriorValues.Run] = [:]
     /// The recorded values of a migration's run, decoded once for each transaction; nil when its undo entry was removed. From
     /// now on `stage.kept` reads that entry.
-    func values(for entry: MigrationStatus.Entry) throws -> DownValues.Run? {
+    func values(for entry: MigrationStatus.Entry) throws -> PriorValues.Run? {
       guard let transaction = entry.record?.transaction else { return nil }
       try rollback.openKept(of: transaction)
       if known[transaction] == nil {
-        known[transaction] = try stage.kept?.steps(of: transaction).map { try DownValues.Run(decoding: $0) }
+        known[transaction] = try stage.kept?.steps(of: transaction).map { try PriorValues.Run(decoding: $0) }
       }
       return known[transaction]
     }
@@ -101,7 +101,7 @@ struct DownMigration {
           milliseconds: start.millisecondsSince, notes: notes))
     }
     // Markers that the oldest run added are removed. When its values cannot be read, they only get their number.
-    var oldest: DownValues.Run?
+    var oldest: PriorValues.Run?
     do {
       if let entry = entries.last { oldest = try values(for: entry) }
     } catch let error as DrydockError where [.vaultLocked, .damagedHistory].contains(error.code) {}
@@ -120,7 +120,7 @@ struct DownMigration {
   private func runDownSteps(_ migration: Migration, on stage: StagedContainer) throws -> [String] {
     try migration.down.flatMap { step in
       let notes = try Migrator.located(step.position, "down: " + step.operation.name) {
-        var unused = DownValues()
+        var unused = PriorValues()
         return try step.operation.apply(to: stage, &unused)
       }
       return notes.map { "\(step.position): \(step.operation.name): \($0)" }
@@ -128,10 +128,10 @@ struct DownMigration {
   }
 
   private func revert(
-    _ ran: [MigrationStep], _ recorded: [DownValues]?, on stage: StagedContainer
+    _ ran: [MigrationStep], _ recorded: [PriorValues]?, on stage: StagedContainer
   ) throws -> [String] {
     // The number of steps is that of the files that were run: edited ones were refused.
-    let steps: [DownValues?] =
+    let steps: [PriorValues?] =
       recorded?.count == ran.count ? recorded ?? [] : ran.map { _ in nil }
     return try zip(ran, steps).reversed().flatMap { step, recorded in
       let name = step.operation.name

@@ -13,7 +13,7 @@ package struct Migrator {
   private let stage: StagedContainer
   /// By the databases' names, the first migration that has statements for each.
   private let firstOfDatabase: [String: Int]
-  private var downValues: DownValues.Run
+  private var priorValues: PriorValues.Run
   /// What the version markers said when nobody but Drydock had written them.
   private var markers: [Int?]
 
@@ -34,7 +34,7 @@ package struct Migrator {
     try status.requireKeys(to: target, for: stage)
     var migrator = Migrator(
       stage: stage, firstOfDatabase: firstOfDatabase(status.catalog),
-      downValues: DownValues.Run(from: status.detected.version), markers: stage.markerNumbers)
+      priorValues: PriorValues.Run(from: status.detected.version), markers: stage.markerNumbers)
     var history = status.detected.history
     var report = MigrationReport(
       from: status.detected.version, to: status.detected.version, migrations: [],
@@ -57,7 +57,7 @@ package struct Migrator {
     if !pending.isEmpty {
       report.notes += try stage.updateToolRecord(history, status.catalog)
       report.notes += try migrator.writeMarkers(version: report.to)
-      try stage.attach(steps: migrator.downValues.encoded())
+      try stage.attach(steps: migrator.priorValues.encoded())
     }
     report.moved = stage.movedSecrets.map { .init(file: $0.path, key: $0.key) }
     return report
@@ -87,13 +87,13 @@ package struct Migrator {
     }
     var missing: [String?] = []
     for (step, outline) in zip(migration.steps, migration.outline) {
-      var recorded = DownValues()
+      var recorded = PriorValues()
       let name = step.operation.name
       let operation = prepared(step.operation, of: migration)
       let stepNotes = try Self.located(step.position, name) { try operation.apply(to: stage, &recorded) }
       missing.append(operation.namedDatabase.flatMap { recorded.skipped.contains($0) ? $0 : nil })
       notes += stepNotes.map { "\(step.position): \(name): \($0)" }
-      downValues.add(recorded, of: migration.number)
+      priorValues.add(recorded, of: migration.number)
       try watch(outline, stage)
     }
     if !migration.verifications.isEmpty {
@@ -115,7 +115,7 @@ package struct Migrator {
   ///
   /// - Returns: notes on markers that could not be written.
   private mutating func writeMarkers(version: Int) throws -> [String] {
-    try downValues.noteMarkers(on: stage) { [stage, markers] in
+    try priorValues.noteMarkers(on: stage) { [stage, markers] in
       try stage.writeMarkers(version: version, since: markers)
     }
   }

@@ -53,7 +53,7 @@ struct SealedItems: Sendable, Codable, Equatable {
   }
 }
 
-extension DownValues {
+extension PriorValues {
   /// Reverts each attribute and value of vault items that still is what the step wrote. Newer ones stay.
   ///
   /// - Parameter inverse: the old form of a value that is newer than the step; nil when it has none.

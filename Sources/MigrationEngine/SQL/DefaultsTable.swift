@@ -41,7 +41,7 @@ struct DefaultsTable: Sendable {
   /// - Parameter body: gets the part of the transaction that fills the table, runs the statements and reads the table.
   /// - Returns: the notes of the body, those on the settings, and the names of the settings that changed.
   func run(
-    on stage: StagedContainer, _ recorded: inout DownValues,
+    on stage: StagedContainer, _ recorded: inout PriorValues,
     _ body: ((Database, () throws -> Void) throws -> Void) throws -> [String]
   ) throws -> (notes: [String], changed: [ExactText]) {
     var edit = try DefaultsEdit(target, stage)

@@ -136,7 +136,7 @@ struct RunSQL: MigrationOperation {
       bytes: try files.text(of: text, namedAt: node.position), file: files.display(text), firstLine: 1)
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     guard let path = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage, &recorded) else {
       if ifMissing == .fail {
         throw StepFailure(message: "the database \(database) is not in the container")
@@ -154,7 +154,7 @@ struct RunSQL: MigrationOperation {
 
   /// Runs statements, with the table of settings if they use it.
   private func run(
-    _ runner: SQLRunner, at path: ContainerPath, on stage: StagedContainer, _ recorded: inout DownValues
+    _ runner: SQLRunner, at path: ContainerPath, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> (notes: [String], changed: [ExactText]) {
     guard let defaults else {
       return (try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }, [])
@@ -181,7 +181,7 @@ struct RunSQL: MigrationOperation {
   }
 
   /// Creates the database in the first of its places.
-  private func newPlace(on stage: StagedContainer, _ recorded: inout DownValues) throws -> ContainerPath? {
+  private func newPlace(on stage: StagedContainer, _ recorded: inout PriorValues) throws -> ContainerPath? {
     guard createsDatabase, let place = stage.container.configuration.databases[database]?.first else {
       return nil
     }
@@ -196,7 +196,7 @@ struct RunSQL: MigrationOperation {
   var kind: StepKind { .sql(self) }
   var reversal: Reversal { down.map(\.isBlank) == false ? .explicit : .none }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if recorded?.skipped.contains(database) == true { return [] }
     guard let down, let path = try stage.namedDatabase(database, at: position) else {
       return ["the database \(database) does not exist: skipped"]
@@ -204,7 +204,7 @@ struct RunSQL: MigrationOperation {
     // Down statements may remove what the statements created.
     let runner = SQLRunner(
       script: down, destructive: "down", coreData: models?.down, withoutTriggers: withoutTriggers)
-    var unused = DownValues()
+    var unused = PriorValues()
     var (notes, changed) = try run(runner, at: path, on: stage, &unused)
     if var settings = recorded {
       // The settings that the down statements leave as the statements wrote them.
@@ -254,13 +254,13 @@ struct RunToolSQL: MigrationAction {
   var kind: StepKind { .toolSQL(self) }
   var reversal: Reversal { down != nil ? .explicit : up.isBlank ? .byArguments : .none }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let notes = try run(up, inTransaction: upInTransaction, on: stage)
     if try stage.namedDatabase(database, at: position) == nil { recorded.skipped.append(database) }
     return notes
   }
 
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     guard let down else {
       // The version alone, which the tool's record gets.
       if up.isBlank { return [] }

@@ -55,7 +55,7 @@ public final class MigrationContext {
     let action = try operation.step().operation
     try finish()
     // A closure is reverted by its own `down`.
-    var unused = DownValues()
+    var unused = PriorValues()
     ownNotes += try action.apply(to: stage, &unused).map { "\(action.name): \($0)" }
   }
 
@@ -161,7 +161,7 @@ struct CustomStep: MigrationAction {
   var kind: StepKind { .closure }
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .all, needsVault: needsVault) }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let context = MigrationContext(stage: stage, name: name, position: position)
     do {
       try change(context)

@@ -237,7 +237,7 @@ final class SettingsDrafts {
       let before = try stage.defaults(path)?.root ?? [:]
       for (key, value) in before where edit.values[key] != value { replaced.append((path, key, value)) }
       // A closure is reverted by its own `down`.
-      var unused = DownValues()
+      var unused = PriorValues()
       notes += try edit.save(to: stage, &unused)
     }
     edits = [:]

@@ -126,7 +126,7 @@ struct RandomCase {
         throw Found(bytes: try origin.flatMap { try rollback.staged.kept?.steps(of: $0) })
       }
     } catch let found as Found {
-      let run = try found.bytes.map { try DownValues.Run(decoding: $0) }
+      let run = try found.bytes.map { try PriorValues.Run(decoding: $0) }
       return catalog.migrations.flatMap { run?.steps(of: $0.number) ?? [] }.flatMap(\.lost)
     }
     return []

@@ -7,7 +7,7 @@ import Foundation
 
 /// What one step of a migration changed, recorded so that it can be reverted later. It is a part of the transaction's undo
 /// entry, which has the previous files, and is removed with it. Secrets that a vault holds are only in `items`, sealed.
-struct DownValues: Sendable, Codable, Equatable {
+struct PriorValues: Sendable, Codable, Equatable {
   /// A setting that the step changed.
   struct Setting: Sendable, Codable, Equatable {
     var file: ContainerPath
@@ -84,7 +84,7 @@ struct DownValues: Sendable, Codable, Equatable {
   var types: [Setting] = []
 
   /// The recorded values, for an operation that cannot be reverted without them.
-  static func required(_ recorded: DownValues?) throws -> DownValues {
+  static func required(_ recorded: PriorValues?) throws -> PriorValues {
     guard let recorded else {
       throw StepFailure(
         message:
@@ -100,7 +100,7 @@ struct DownValues: Sendable, Codable, Equatable {
   }
 }
 
-extension DownValues {
+extension PriorValues {
   /// Records the settings of a file that differ.
   mutating func note(
     settings file: ContainerPath, before: PropertyListDictionary, after: PropertyListDictionary
@@ -182,7 +182,7 @@ extension [ExtendedAttribute] {
 
 /// Reverting what the step changed, where the container still has what it wrote. What was changed since stays and gets a
 /// note.
-extension DownValues {
+extension PriorValues {
   /// Reverts everything that the step recorded.
   ///
   /// - Returns: notes on what was left unchanged.
@@ -296,7 +296,7 @@ extension DownValues {
   }
 }
 
-extension DownValues.Document {
+extension PriorValues.Document {
   /// Restores the previous file, when the file is as the step wrote it and the undo entry still has a copy. Without a
   /// copy the file stays, with its metadata, and the changes in it are reverted one by one.
   fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
@@ -307,7 +307,7 @@ extension DownValues.Document {
   }
 }
 
-extension DownValues.Written {
+extension PriorValues.Written {
   /// Why the path cannot be replaced by what was there before; nil when it can.
   fileprivate func problem(on stage: StagedContainer) throws -> String? {
     if try stage.status(of: path) == nil { return "`\(path)` does not exist: nothing to revert" }
@@ -317,7 +317,7 @@ extension DownValues.Written {
   }
 }
 
-extension DownValues.Moved {
+extension PriorValues.Moved {
   /// Moves the present content back.
   ///
   /// - Returns: a note when that is not possible.
@@ -331,7 +331,7 @@ extension DownValues.Moved {
   }
 }
 
-extension DownValues.Attribute {
+extension PriorValues.Attribute {
   /// - Returns: a note when the attribute was changed since.
   fileprivate func revert(on stage: StagedContainer) throws -> String? {
     guard var metadata = try stage.metadata(of: path) else {
@@ -361,7 +361,7 @@ private struct DocumentRevert: DocumentRule {
   }
 }
 
-extension DownValues {
+extension PriorValues {
   /// The values of all steps of one run, as the undo entry stores them.
   struct Run: Codable {
     /// Undo entries of another format are only undone as a whole.
@@ -371,9 +371,9 @@ extension DownValues {
     /// The version before the run.
     let from: Int
     /// By migration, in the order of its steps.
-    private var steps: [Int: [DownValues]] = [:]
+    private var steps: [Int: [PriorValues]] = [:]
     /// The settings that are version markers and that the run added.
-    private var markers = DownValues()
+    private var markers = PriorValues()
 
     init(from: Int) { self.from = from }
 
@@ -398,12 +398,12 @@ extension DownValues {
       return [UInt8](try encoder.encode(self))
     }
 
-    mutating func add(_ values: DownValues, of migration: Int) {
+    mutating func add(_ values: PriorValues, of migration: Int) {
       steps[migration, default: []].append(values)
     }
 
     /// The values of a migration's steps; nil when the migration was not part of the run.
-    func steps(of migration: Int) -> [DownValues]? { steps[migration] }
+    func steps(of migration: Int) -> [PriorValues]? { steps[migration] }
 
     /// The output of all scripts, in the order in which they ran.
     var output: [String] { steps.sorted { $0.key < $1.key }.flatMap { $0.value.flatMap(\.output) } }
