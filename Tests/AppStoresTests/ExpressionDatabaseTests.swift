@@ -6,7 +6,7 @@ import Testing
 /// Expressions that SQLite evaluates without tables, files and time.
 @Suite("Expressions") struct ExpressionDatabaseTests {
   private func database(_ functions: [String: SQLFunction] = [:]) throws -> ExpressionDatabase {
-    var definitions = SQLDefinitions()
+    var definitions = AppDefinedSQL()
     definitions.functions = functions
     return try ExpressionDatabase(definitions)
   }

@@ -45,7 +45,7 @@ public struct ContainerConfiguration: Sendable, Equatable {
   package var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
   /// Databases that are stored as their bytes, because SQLite cannot open them: encrypted ones.
   package var opaque: Set<ContainerPath> = []
-  package var sql = SQLDefinitions()
+  package var sql = AppDefinedSQL()
   /// The vault's file; nil for the layout's.
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
@@ -131,7 +131,7 @@ extension ContainerConfiguration {
       try (node.sequence ?? [node]).map(Self.path)
     }
     opaque = Set(try reader["opaque"]?.elements("`opaque`").map(Self.path) ?? [])
-    sql = try SQLDefinitions(functions: reader["functions"], collations: reader["collations"])
+    sql = try AppDefinedSQL(functions: reader["functions"], collations: reader["collations"])
     vault = try reader["vault"].map(Self.path)
     groups = try Self.groups(reader["groups"])
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []

@@ -31,7 +31,7 @@ package final class ExpressionDatabase {
   private let queue: DatabaseQueue
   private let guardian: ExpressionGuard
 
-  package init(_ definitions: SQLDefinitions) throws {
+  package init(_ definitions: AppDefinedSQL) throws {
     queue = try DatabaseQueue()
     guardian = ExpressionGuard(definitions.functions)
     try queue.writeWithoutTransaction { [guardian] db in

@@ -4,7 +4,7 @@ import GRDB
 
 /// The functions and collations that an app defines in its SQL, by their names: `functions:` and `collations:` of
 /// `drydock.yaml`.
-package struct SQLDefinitions: Sendable, Equatable {
+package struct AppDefinedSQL: Sendable, Equatable {
   package var functions: [String: SQLFunction] = [:]
   package var collations: [String: SQLCollation] = [:]
 
