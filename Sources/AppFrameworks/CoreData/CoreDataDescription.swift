@@ -57,7 +57,7 @@ extension DatabaseDescription {
     var counts: [Int64: Int] = [:]
     for (root, table) in found.roots where !root.isInternal {
       let family = found.family(of: root)
-      var strays = 0
+      var orphaned = 0
       let rows = try Row.fetchCursor(
         db, sql: "SELECT Z_ENT, count(*) FROM \(quotedIdentifier(table)) GROUP BY Z_ENT")
       while let row = try rows.next() {
@@ -65,12 +65,12 @@ extension DatabaseDescription {
         if let number = Int64.fromDatabaseValue(row[0]), family.contains(number) {
           counts[number] = count
         } else {
-          strays += count
+          orphaned += count
         }
       }
       let name = redactor.shown(name: root.name)
-      if strays > 0 {
-        warnings.append("rows of \(name) with a Z_ENT that is not one of the table's entities: \(strays)")
+      if orphaned > 0 {
+        warnings.append("rows of \(name) with a Z_ENT that is not one of the table's entities: \(orphaned)")
       }
       let largest = try Int64.fetchOne(db, sql: "SELECT max(Z_PK) FROM \(quotedIdentifier(table))") ?? 0
       if largest > root.largestKey {

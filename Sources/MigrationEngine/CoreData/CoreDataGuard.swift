@@ -13,7 +13,7 @@ struct CoreDataGuard {
   private let schemaVersion: Int
   private let metadata: [Row]
   private let entities: CoreDataEntities
-  private let strays: [String: Int]
+  private let orphanedRows: [String: Int]
 
   /// Nil when the database is not a Core Data store.
   ///
@@ -27,7 +27,7 @@ struct CoreDataGuard {
     schemaVersion = try db.schemaVersion
     metadata = try Self.metadata(db)
     entities = try CoreDataEntities(db)
-    strays = try entities.strays(db)
+    orphanedRows = try entities.orphanedRows(db)
   }
 
   /// Checks the store after a statement.
@@ -56,8 +56,8 @@ struct CoreDataGuard {
     } else {
       try requireSchema(db)
     }
-    for (entity, count) in try after.strays(db).sorted(by: { $0.key < $1.key }) {
-      let more = count - (strays[entity] ?? 0)
+    for (entity, count) in try after.orphanedRows(db).sorted(by: { $0.key < $1.key }) {
+      let more = count - (orphanedRows[entity] ?? 0)
       if more <= 0 { continue }
       throw StepFailure(
         message:
@@ -159,16 +159,16 @@ extension Database {
 
 extension CoreDataEntities {
   /// Rows of each app's table whose `Z_ENT` is none of the entities that the table is for.
-  func strays(_ db: Database) throws -> [String: Int] {
-    var strays: [String: Int] = [:]
+  func orphanedRows(_ db: Database) throws -> [String: Int] {
+    var counts: [String: Int] = [:]
     for (root, table) in roots where !root.isInternal {
       let numbers = family(of: root).map(String.init).joined(separator: ", ")
       let sql = """
         SELECT count(*) FROM \(quotedIdentifier(table)) WHERE Z_ENT IS NULL OR Z_ENT NOT IN (\(numbers))
         """
-      strays[root.name] = try Int.fetchOne(db, sql: sql)
+      counts[root.name] = try Int.fetchOne(db, sql: sql)
     }
-    return strays
+    return counts
   }
 
   /// Raises the largest keys to those of the tables, since Core Data would otherwise reuse keys.
