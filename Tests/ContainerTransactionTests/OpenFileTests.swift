@@ -127,7 +127,7 @@ import Testing
 
   @Test func onlyWhatIsFoundAgainAndAgainIsOpen() {
     func file(_ process: Int32, isStarting: Bool = false) -> OpenFile {
-      var file = OpenFile(process: process, processName: "p", path: "a", manner: "open")
+      var file = OpenFile(process: process, processName: "p", path: "a", mode: "open")
       file.isStarting = isStarting
       return file
     }

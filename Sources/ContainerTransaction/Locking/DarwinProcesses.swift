@@ -61,11 +61,11 @@
       let isOwn = process == ProcessTable.own
       var found: [OpenFile] = []
       var seen: Set<FileIdentity> = []
-      func note(_ vnode: vnode_info, _ manner: String) {
+      func note(_ vnode: vnode_info, _ mode: String) {
         let identity = FileIdentity(device: UInt64(vnode.vi_stat.vst_dev), inode: vnode.vi_stat.vst_ino)
         guard let path = self.path(of: identity), seen.insert(identity).inserted else { return }
         found.append(
-          OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
+          OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, mode: mode))
       }
       for descriptor in descriptors where descriptor.proc_fdtype == UInt32(PROX_FDTYPE_VNODE) {
         if isOwn && own.contains(descriptor.proc_fd) { continue }

@@ -19,12 +19,12 @@
       let base = "/proc/\(process)"
       var found: [OpenFile] = []
       var seen: Set<FileIdentity> = []
-      func note(_ identity: FileIdentity, _ manner: String) {
+      func note(_ identity: FileIdentity, _ mode: String) {
         guard contains(identity), seen.insert(identity).inserted, let path = self.path(of: identity) else {
           return
         }
         found.append(
-          OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
+          OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, mode: mode))
       }
       let isOwn = process == ProcessTable.own
       let own = isOwn ? self.own : []

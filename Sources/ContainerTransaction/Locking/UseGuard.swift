@@ -74,19 +74,19 @@ package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
   package var process: Int32
   package var processName: String
   package var path: ContainerPath
-  package var manner: String
+  package var mode: String
   static let workingDirectory = "its working directory"
-  var isWorkingDirectory: Bool { manner == Self.workingDirectory }
+  var isWorkingDirectory: Bool { mode == Self.workingDirectory }
   /// Whether the process is a program that this one is just starting: a copy of this process, with all its descriptors.
   var isStarting = false
 
   /// Such as `process 71 (notes) has Documents/database.sqlite open`.
   package var description: String {
     let place = path.isRoot ? "the container's directory" : path.description
-    return switch manner {
+    return switch mode {
     case "open": "process \(process) (\(processName)) has \(place) open"
     case "mapped": "process \(process) (\(processName)) has \(place) mapped into memory"
-    default: "process \(process) (\(processName)) has \(place) as \(manner)"
+    default: "process \(process) (\(processName)) has \(place) as \(mode)"
     }
   }
 }
@@ -176,7 +176,7 @@ package struct FilesMappedForWriting {
   package func users(of files: [FileIdentity: ContainerPath]) -> [OpenFile] {
     let inodes = Dictionary(files.map { ($1, InodePaths.half($0.inode)) }) { first, _ in first }
     return OpenFileSearch(inodes: files, own: []).run().found.filter { file in
-      file.manner == "mapped" && inodes[file.path].flatMap { candidates[$0] }?.contains(file.process) == true
+      file.mode == "mapped" && inodes[file.path].flatMap { candidates[$0] }?.contains(file.process) == true
     }
   }
 }
