@@ -139,9 +139,7 @@ struct ArchivedFiles: Sendable {
     _ selection: ContainerSelection, _ conversion: ArchiveConversion, on stage: StagedContainer,
     _ recorded: inout PriorValues
   ) throws -> [String] {
-    let found = try selection.matches(in: stage).filter { path in
-      try !stage.isHistory(path) && stage.status(of: path)?.type != .directory
-    }
+    let found = try selection.files(in: stage)
     if found.isEmpty { return [try ifMissing.skipped("no file matches `\(selection)`")] }
     return try found.flatMap { path in
       try convert(path, to: target(for: path), conversion, stage, &recorded)

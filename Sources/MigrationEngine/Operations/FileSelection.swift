@@ -66,6 +66,13 @@ struct ContainerSelection: Sendable, CustomStringConvertible {
     return found
   }
 
+  /// The selected files and links without Drydock's history, parents first.
+  func files(in stage: StagedContainer) throws -> [ContainerPath] {
+    try matches(in: stage).filter { path in
+      try !stage.isHistory(path) && stage.status(of: path)?.type != .directory
+    }
+  }
+
   /// The selected paths, parents first.
   func matches(in stage: StagedContainer) throws -> [ContainerPath] {
     switch kind {
