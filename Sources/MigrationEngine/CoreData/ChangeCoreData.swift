@@ -91,14 +91,29 @@ struct ChangeCoreData: MigrationOperation {
   private enum Change: Sendable {
     case renameAttribute(entity: String, from: String, to: String)
     case addAttribute(CoreDataAttribute, entity: String)
+    case dropAttribute(CoreDataAttribute, entity: String)
     case renameEntity(from: String, to: String)
     case addEntity(CoreDataNewEntity)
+    case removeEntity(CoreDataNewEntity)
+
+    var inverse: Change {
+      switch self {
+      case .renameAttribute(let entity, let old, let new):
+        .renameAttribute(entity: entity, from: new, to: old)
+      case .addAttribute(let attribute, let entity): .dropAttribute(attribute, entity: entity)
+      case .dropAttribute(let attribute, let entity): .addAttribute(attribute, entity: entity)
+      case .renameEntity(let old, let new): .renameEntity(from: new, to: old)
+      case .addEntity(let entity): .removeEntity(entity)
+      case .removeEntity(let entity): .addEntity(entity)
+      }
+    }
   }
 
   let name: String
   private let target: CoreDataTarget
-  private let models: (up: CoreDataModel, down: CoreDataModel?)
-  private let change: Change
+  /// Of the store afterwards, and after the down step.
+  private var models: (up: CoreDataModel, down: CoreDataModel?)
+  private var change: Change
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     name = reader.what
@@ -113,12 +128,9 @@ struct ChangeCoreData: MigrationOperation {
     case "coredata.rename-attribute":
       change = .renameAttribute(entity: try text("entity"), from: try text("attribute"), to: try text("to"))
     case "coredata.add-attribute":
-      guard let type: CoreDataType = try reader.choice("type") else {
-        throw reader.position.error("\(name) needs the key `type`")
-      }
-      change = .addAttribute(
-        try CoreDataAttribute(text("attribute"), type, default: reader["default"]), entity: try text("entity")
-      )
+      let attribute = try CoreDataAttribute(
+        text("attribute"), reader.requiredChoice("type"), default: reader["default"])
+      change = .addAttribute(attribute, entity: try text("entity"))
     case "coredata.rename-entity":
       change = .renameEntity(from: try text("entity"), to: try text("to"))
       try Self.require(text("to"), in: models.up, at: reader.required("to").position)
@@ -142,8 +154,10 @@ struct ChangeCoreData: MigrationOperation {
       case .renameAttribute(let entity, let old, let new):
         try schema.rename(property: old, to: new, of: entity)
       case .addAttribute(let attribute, let entity): try schema.add(attribute, to: entity)
+      case .dropAttribute(let attribute, let entity): try schema.drop(attribute, of: entity)
       case .renameEntity(let old, let new): try schema.rename(entity: old, to: new)
       case .addEntity(let entity): try schema.add(entity)
+      case .removeEntity(let entity): try schema.remove(entity)
       }
       return []
     }
@@ -151,23 +165,12 @@ struct ChangeCoreData: MigrationOperation {
     return notes ?? [target.database.missing]
   }
 
-  var reversal: Reversal { models.down == nil ? .none : .byArguments }
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .named(target.database.name)) }
-
-  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
-    if recorded?.skipped.contains(target.database.name) == true { return [] }
-    guard let down = models.down else {
-      throw StepFailure(message: "\(name) has no inverse without `down-version`")
-    }
-    return try target.change(on: stage, to: down) { schema in
-      switch change {
-      case .renameAttribute(let entity, let old, let new):
-        try schema.rename(property: new, to: old, of: entity)
-      case .addAttribute(let attribute, let entity): try schema.drop(attribute, of: entity)
-      case .renameEntity(let old, let new): try schema.rename(entity: new, to: old)
-      case .addEntity(let entity): try schema.remove(entity)
-      }
-      return []
-    } ?? [target.database.missing]
+  var reversal: Reversal { inverse == nil ? .none : .byArguments }
+  var inverse: (any MigrationAction)? {
+    guard let down = models.down else { return nil }
+    var inverse = self
+    (inverse.models, inverse.change) = ((down, nil), change.inverse)
+    return inverse
   }
+  var effects: StepEffects { StepEffects(writing: .conversion, databases: .named(target.database.name)) }
 }

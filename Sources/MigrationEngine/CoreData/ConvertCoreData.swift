@@ -27,10 +27,10 @@ struct ConvertCoreData: MigrationOperation {
 
   private let target: CoreDataTarget
   private let entity, attribute: String
-  private let rule: Rule
+  private var rule: Rule
   /// The rule of the down migration, if there is one.
-  private let down: Rule?
-  private let unmapped: Unmapped
+  private var down: Rule?
+  private var unmapped: Unmapped
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try CoreDataTarget(reader)
@@ -80,32 +80,26 @@ struct ConvertCoreData: MigrationOperation {
 
   var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   var reversal: Reversal { down == nil ? .none : .byArguments }
+  var inverse: (any MigrationAction)? {
+    guard let down else { return nil }
+    var inverse = self
+    (inverse.rule, inverse.down, inverse.unmapped) = (down, nil, .keep)
+    return inverse
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
-    let notes = try target.change(on: stage, to: nil) { try convert(by: rule, unmapped, &$0) }
+    let notes = try target.change(on: stage, to: nil) { try convert(&$0) }
     if notes == nil { recorded.skipped.append(target.database.name) }
     return notes ?? [target.database.missing]
   }
 
-  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
-    if recorded?.skipped.contains(target.database.name) == true { return [] }
-    guard let down else {
-      throw StepFailure(message: "\(name) has no inverse: say `down` with an expression")
-    }
-    return try target.change(on: stage, to: nil) { try convert(by: down, .keep, &$0) } ?? [
-      target.database.missing
-    ]
-  }
-
-  private func convert(
-    by rule: Rule, _ unmapped: Unmapped, _ schema: inout CoreDataSchema
-  ) throws -> [String] {
+  private func convert(_ schema: inout CoreDataSchema) throws -> [String] {
     let (entity, table) = try schema.entity(self.entity)
     _ = try schema.columns(of: attribute, in: table, entity: self.entity)
     let place = (table: quotedIdentifier(table), column: CoreDataSchema.column(attribute))
     let rows = schema.condition(for: entity)
     switch rule {
-    case .map(let pairs): try apply(pairs, unmapped, to: place, where: rows, schema.db)
+    case .map(let pairs): try apply(pairs, to: place, where: rows, schema.db)
     case .expression(let text): try apply(text, to: place, where: rows, schema)
     }
     var notes: [String] = []
@@ -120,8 +114,7 @@ struct ConvertCoreData: MigrationOperation {
   private typealias Place = (table: String, column: String)
 
   private func apply(
-    _ pairs: [(from: DatabaseValue, to: DatabaseValue)], _ unmapped: Unmapped, to place: Place,
-    where rows: String, _ db: Database
+    _ pairs: [(from: DatabaseValue, to: DatabaseValue)], to place: Place, where rows: String, _ db: Database
   ) throws {
     let isMapped = pairs.map { _ in "\(place.column) IS ?" }.joined(separator: " OR ")
     let keys = StatementArguments(pairs.map(\.from))

@@ -381,8 +381,7 @@ struct SetAttributes: MigrationOperation {
         before: "files: {Documents/Diary.md: x}", step: "{path: Documents/Diary.md, class: complete}",
         after: "{files: {Documents/Diary.md: x}, protection: {Documents/Diary.md: complete}}")
     ) { reader, _ in
-      _ = try reader.required("class")
-      let protection: ProtectionClass? = try reader.choice("class")
+      let protection: ProtectionClass = try reader.requiredChoice("class")
       return try Self(reader) { $0.protection = protection }
     },
   ]

@@ -45,8 +45,7 @@ struct ChangeVaultItems: MigrationOperation {
         after: "vault: {auth: {value: secret, accessible: afterFirstUnlockThisDeviceOnly}}")
     ) { reader, _ in
       let selection = try VaultSelection(reading: reader)
-      _ = try reader.required("accessible")
-      let accessibility: VaultItem.Accessibility = try reader.choice("accessible") ?? .whenUnlocked
+      let accessibility: VaultItem.Accessibility = try reader.requiredChoice("accessible")
       return try Self(reader, selection) { $0.accessibility = accessibility }
     },
     OperationKind(

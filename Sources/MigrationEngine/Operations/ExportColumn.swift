@@ -39,8 +39,7 @@ struct ExportColumn: MigrationOperation {
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "to", needsValue: true)
-    _ = try reader.required("replace-with")
-    replacement = try reader.choiceOrNull("replace-with") ?? .keep
+    replacement = try reader.requiredChoice("replace-with")
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 

@@ -42,8 +42,7 @@ struct ImportColumn: MigrationOperation {
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "from", needsValue: false)
     form = try reader.choice("as") ?? .data
-    _ = try reader.required("files")
-    after = try reader.choice("files") ?? .keep
+    after = try reader.requiredChoice("files")
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 

@@ -10,6 +10,8 @@ protocol MigrationAction: Sendable {
   var name: String { get }
   /// What it does to data.
   var effects: StepEffects { get }
+  /// The step that reverts it on the current data, where its arguments alone say it.
+  var inverse: (any MigrationAction)? { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
   /// What there is to examine in it without a container, or to treat apart.
@@ -114,10 +116,18 @@ extension MigrationOperation {
 }
 
 extension MigrationAction {
+  var inverse: (any MigrationAction)? { nil }
   var reversal: Reversal { .byPriorValues }
   var kind: StepKind { .other }
 
+  /// Runs it without recording what was there before.
+  func apply(to stage: StagedContainer) throws -> [String] {
+    var unused = PriorValues()
+    return try apply(to: stage, &unused)
+  }
+
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    if let inverse { return recorded?.skipped.isEmpty == false ? [] : try inverse.apply(to: stage) }
     guard reversal == .byPriorValues else {
       throw StepFailure(message: "\(name) has no inverse: the migration needs `down` steps")
     }
@@ -248,6 +258,13 @@ extension YAMLReader {
   func ifMissing() throws -> IfMissing { try choice("if-missing") ?? .skip }
 
   func ifExists() throws -> IfExists { try choice("if-exists") ?? .fail }
+
+  /// One of the words of an enumeration, which must be given.
+  func requiredChoice<Choice: RawRepresentable & CaseIterable>(_ key: String) throws -> Choice
+  where Choice.RawValue == String {
+    if let choice: Choice = try choiceOrNull(key) { return choice }
+    throw position.error("\(what) needs the key `\(key)`")
+  }
 
   /// - Throws: `DrydockError` without the reason that a destructive operation requires.
   func requireReason() throws {

@@ -120,8 +120,7 @@ struct DownMigration {
   private func runDownSteps(_ migration: Migration, on stage: StagedContainer) throws -> [String] {
     try migration.down.flatMap { step in
       let notes = try Migrator.located(step.position, "down: " + step.operation.name) {
-        var unused = PriorValues()
-        return try step.operation.apply(to: stage, &unused)
+        try step.operation.apply(to: stage)
       }
       return notes.map { "\(step.position): \(step.operation.name): \($0)" }
     }

@@ -55,8 +55,7 @@ public final class MigrationContext {
     let action = try operation.step().operation
     try finish()
     // A closure is reverted by its own `down`.
-    var unused = PriorValues()
-    ownNotes += try action.apply(to: stage, &unused).map { "\(action.name): \($0)" }
+    ownNotes += try action.apply(to: stage).map { "\(action.name): \($0)" }
   }
 
   /// Reads a database that `drydock.yaml` names.

@@ -233,12 +233,11 @@ final class SettingsDrafts {
   /// Writes the changed files, and drops all of them.
   func save() throws {
     if let failure { throw failure }
-    for (path, var edit) in edits.sorted(by: { $0.key < $1.key }) {
+    for (path, edit) in edits.sorted(by: { $0.key < $1.key }) {
       let before = try stage.defaults(path)?.root ?? [:]
       for (key, value) in before where edit.values[key] != value { replaced.append((path, key, value)) }
       // A closure is reverted by its own `down`.
-      var unused = PriorValues()
-      notes += try edit.save(to: stage, &unused)
+      notes += try edit.save(to: stage)
     }
     edits = [:]
   }
