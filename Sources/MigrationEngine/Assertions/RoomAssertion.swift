@@ -6,14 +6,12 @@ import GRDB
 
 /// `room: {database, schema}`: Room would open the database with an exported schema, which is a file of the migration.
 struct RoomAssertion: AssertionBody {
-  private let database: String
-  private let position: YAMLPosition
+  private let database: NamedDatabase
   private let schema: RoomSchema
 
   init(_ arguments: YAMLNode, _ files: MigrationFiles) throws {
     let reader = try YAMLReader(arguments, what: "room", keys: ["database", "schema"])
-    let name = try reader.required("database")
-    (database, position) = (try name.text("`database`"), name.position)
+    database = try NamedDatabase(reading: reader)
     let file = try reader.required("schema")
     let path = try file.text("`schema`")
     schema = try RoomSchema(files.bytes(of: path, namedAt: file.position), file: files.display(path))
@@ -22,7 +20,7 @@ struct RoomAssertion: AssertionBody {
   var demandsSomething: Bool { true }
 
   func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
-    guard let place = try stage.namedDatabase(database, at: position) else { return .noDatabase(database) }
+    guard let place = try database.place(on: stage) else { return .noDatabase(database.name) }
     return try stage.readDatabase(at: place) { db in
       .room(
         try RoomValidation.differences(db, schema),
@@ -39,10 +37,11 @@ struct RoomAssertion: AssertionBody {
         return .failed(RoomSchema.failure(differences, version: schema.version).message)
       }
       if version != schema.version {
-        return .failed("the user_version of the database \(database) is \(version), not \(schema.version)")
+        return .failed(
+          "the user_version of the database \(database.name) is \(version), not \(schema.version)")
       }
       return .passed
-    default: return .failed("the database \(database) was not read")
+    default: return .failed("the database \(database.name) was not read")
     }
   }
 }

@@ -12,8 +12,7 @@ struct SQLAssertion: AssertionBody {
 
   var sql: SQLAssertion? { self }
 
-  let database: String
-  let position: YAMLPosition
+  let database: NamedDatabase
   let query: String
   /// Nil for those before the migration.
   private let expected: [[PropertyListValue?]]?
@@ -27,9 +26,7 @@ struct SQLAssertion: AssertionBody {
   private var rowPositions: [YAMLPosition]?
 
   init(_ reader: YAMLReader) throws {
-    let name = try reader.required("database")
-    database = try name.text("`database`")
-    position = name.position
+    database = try NamedDatabase(reading: reader)
     let node = try reader.required("query")
     query = try Self.query(node, "`query`")
     let equals = try reader.required("equals")
@@ -58,8 +55,8 @@ struct SQLAssertion: AssertionBody {
 
   func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     guard let place = try place(in: stage) else {
-      let known = stage.container.configuration.databases[database]?.first ?? path
-      return .noDatabase(database, place: known?.description ?? database)
+      let known = stage.container.configuration.databases[database.name]?.first ?? path
+      return .noDatabase(database.name, place: known?.description ?? database.name)
     }
     do {
       return try stage.readRows(at: place) { db in
@@ -71,7 +68,8 @@ struct SQLAssertion: AssertionBody {
       }
     } catch let error as DatabaseError {
       guard path != nil else {
-        throw DrydockError(.sql, "\(position): the query cannot run: \(error.plainMessage)", cause: error)
+        throw DrydockError(
+          .sql, "\(database.position): the query cannot run: \(error.plainMessage)", cause: error)
       }
       let when = isBefore ? " before migrating" : ""
       throw AssertionFailure(
@@ -85,8 +83,8 @@ struct SQLAssertion: AssertionBody {
   }
 
   private func place(in stage: StagedContainer) throws -> ContainerPath? {
-    guard let path, stage.container.configuration.databases[database] == nil else {
-      return try stage.namedDatabase(database, at: position)
+    guard let path, stage.container.configuration.databases[database.name] == nil else {
+      return try database.place(on: stage)
     }
     return try stage.status(of: path)?.type == .file ? path : nil
   }
@@ -111,7 +109,7 @@ struct SQLAssertion: AssertionBody {
       if case .rows(let rows, _, _) = before { old = rows }
       guard let wanted = expected ?? old else {
         return .failed(
-          "the database \(database) did not exist before, so that there is nothing to compare with")
+          "the database \(database.name) did not exist before, so that there is nothing to compare with")
       }
       if rows == wanted { return .passed }
       if path != nil { return differences(rows, wanted, text, "\(place): \(shown(redactor))") }
@@ -164,9 +162,8 @@ extension Assertion {
 
 extension SQLAssertion {
   fileprivate init(expecting reader: YAMLReader) throws {
-    position = reader.position
-    database = try reader.required("database").text("`database`")
-    path = try ContainerPath(databaseOrPath: database, at: position)
+    database = NamedDatabase(try reader.required("database").text("`database`"), at: reader.position)
+    path = try ContainerPath(databaseOrPath: database.name, at: reader.position)
     query = try Self.query(try reader.required("sql"), "`sql`")
     let listed = try reader.required("rows")
     if listed.meansBefore {

@@ -230,7 +230,7 @@ extension MigrationParser {
     }
     let (position, up, down) = try scripts(part, database)
     let operation = try RunSQL(
-      database: database.text, position: database.position, up: up, down: down,
+      database: NamedDatabase(database.text, at: database.position), up: up, down: down,
       ifMissing: ifMissing(part),
       destructive: part.values["destructive"].map {
         try $0.read(isYAML: $0.text.hasPrefix("{"), DestructiveReason.init)

@@ -80,12 +80,9 @@ package struct MigrationValidation: Sendable {
     if known.isEmpty { return [] }
     return migrations.flatMap { migration in
       let steps = (migration.steps + migration.down).compactMap(\.operation.kind.database)
-      let assertions = (migration.checks + migration.verifications).compactMap { assertion in
-        assertion.body.sql.map { (name: $0.database, position: $0.position) }
-      }
-      return (steps + assertions).compactMap { name, position in
-        known.contains(name)
-          ? nil : DrydockError(reading: StagedContainer.unknown(name, known, at: position))
+      let assertions = (migration.checks + migration.verifications).compactMap(\.body.sql?.database)
+      return (steps + assertions).filter { !known.contains($0.name) }.map {
+        DrydockError(reading: StagedContainer.unknown($0.name, known, at: $0.position))
       }
     }
   }
@@ -212,7 +209,7 @@ struct StatementCheck {
 
   private mutating func query(_ assertion: Assertion) {
     guard let sql = assertion.body.sql else { return }
-    query(sql.query, of: sql.database, at: assertion.position)
+    query(sql.query, of: sql.database.name, at: assertion.position)
   }
 
   private mutating func query(_ sql: String, of database: String, at position: YAMLPosition) {
@@ -227,22 +224,22 @@ struct StatementCheck {
   }
 
   private mutating func run(_ script: SQLScript, of step: RunSQL, destructive: String?) {
-    if step.defaults != nil { addDefaults(to: step.database, at: step.position) }
-    check(script, of: step.database) {
+    if step.defaults != nil { addDefaults(to: step.database) }
+    check(script, of: step.database.name) {
       StatementRules(source: $0, destructive: destructive, language: step.language)
     }
     if step.defaults != nil {
-      try? schemas[step.database]?.writeWithoutTransaction {
+      try? schemas[step.database.name]?.writeWithoutTransaction {
         try $0.execute(sql: "DROP TABLE IF EXISTS temp.defaults")
       }
     }
   }
 
   /// The table of settings, which exists for one step.
-  private mutating func addDefaults(to database: String, at position: YAMLPosition) {
+  private mutating func addDefaults(to database: NamedDatabase) {
     do {
-      try schema(of: database).writeWithoutTransaction { db in
-        if try DefaultsTable.collides(with: db) { throw position.error(DefaultsTable.collision) }
+      try schema(of: database.name).writeWithoutTransaction { db in
+        if try DefaultsTable.collides(with: db) { throw database.position.error(DefaultsTable.collision) }
         try db.execute(sql: DefaultsTable.creation)
       }
     } catch {

@@ -90,11 +90,11 @@ enum StepKind: Sendable {
   case closure
   case other
 
-  /// The database that the step names, and where; that of another tool is named in `drydock.yaml`.
-  var database: (name: String, position: YAMLPosition)? {
+  /// The database that the step names; that of another tool is named in `drydock.yaml`.
+  var database: NamedDatabase? {
     switch self {
-    case .sql(let sql): (sql.database, sql.position)
-    case .column(let files): (files.place.database.name, files.place.database.position)
+    case .sql(let sql): sql.database
+    case .column(let files): files.place.database
     case .toolSQL, .computing, .closure, .other: nil
     }
   }

@@ -113,11 +113,11 @@ struct ToolFolder {
     problems += parser.problems
     for step in body.steps + body.down {
       // With settings as a table they are for what the tool cannot do.
-      guard case .sql(let sql) = step.operation.kind, sql.database == tool.database, sql.defaults == nil
+      guard case .sql(let sql) = step.operation.kind, sql.database.name == tool.database, sql.defaults == nil
       else {
         continue
       }
-      let error = sql.position.error(
+      let error = sql.database.position.error(
         "statements on the database \(tool.database) belong in the migration of \(tool.format.rawValue), which runs "
           + "before these steps: move them to \(entry)")
       problems.append(DrydockError(reading: error))

@@ -123,7 +123,7 @@ package struct Migrator {
   /// Sets whether a step is the first with statements for its database.
   private func prepared(_ operation: any MigrationAction, of migration: Migration) -> any MigrationAction {
     guard case .sql(var sql) = operation.kind else { return operation }
-    sql.isFirstOfDatabase = firstOfDatabase[sql.database] == migration.number
+    sql.isFirstOfDatabase = firstOfDatabase[sql.database.name] == migration.number
     return sql
   }
 
@@ -177,7 +177,7 @@ extension MigrationAction {
   /// The database that it runs statements on; nil for other operations.
   fileprivate var namedDatabase: String? {
     switch kind {
-    case .sql(let sql): sql.database
+    case .sql(let sql): sql.database.name
     case .toolSQL(let sql): sql.database
     default: nil
     }
@@ -200,8 +200,8 @@ extension Assertion {
   fileprivate func observeBefore(_ stage: StagedContainer) throws -> Observation? {
     if before != nil { return try body.observe(stage, isBefore: true) }
     guard let assertion = body.sql else { return nil }
-    let path = try stage.namedDatabase(assertion.database, at: assertion.position)
-    return path == nil ? .noDatabase(assertion.database) : .rows([], columns: [])
+    let path = try assertion.database.place(on: stage)
+    return path == nil ? .noDatabase(assertion.database.name) : .rows([], columns: [])
   }
 }
 

@@ -194,7 +194,7 @@ extension Migration {
   package func announcedLoss(in databases: Set<String>) -> AnnouncedLoss.Tables {
     var destroyed = DestroyedTables()
     var reasons: [String: String] = [:]
-    for case .sql(let sql) in steps.map(\.operation.kind) where databases.contains(sql.database) {
+    for case .sql(let sql) in steps.map(\.operation.kind) where databases.contains(sql.database.name) {
       destroyed.add(sql.up)
       guard let reason = sql.destructive, case .tables(let tables) = sql.announcedLoss else { continue }
       for name in tables.outcomes.keys { reasons[name] = reason.text }

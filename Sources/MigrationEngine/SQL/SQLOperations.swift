@@ -43,9 +43,7 @@ struct RunSQL: MigrationOperation {
   /// The models of a Core Data store after the statements, and after the down statements.
   typealias Models = (up: CoreDataModel, down: CoreDataModel?)
 
-  let database: String
-  /// Where the database is named, for messages.
-  let position: YAMLPosition
+  let database: NamedDatabase
   let up: SQLScript
   let down: SQLScript?
   /// Nil when the first statement decides: see ``createsDatabase``.
@@ -64,20 +62,20 @@ struct RunSQL: MigrationOperation {
   let withoutTriggers: [String: String]
 
   init(
-    database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
+    database: NamedDatabase, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
     destructive: DestructiveReason?, language: SQLLanguage, models: Models? = nil,
     defaults: DefaultsTable? = nil, withoutTriggers: [String: String] = [:]
   ) throws {
-    (self.database, self.position, self.up, self.down) = (database, position, up, down)
+    (self.database, self.up, self.down) = (database, up, down)
     (self.ifMissing, self.destructive) = (ifMissing, destructive)
     (self.language, self.models, self.defaults) = (language, models, defaults)
     self.withoutTriggers = withoutTriggers
-    if up.isBlank { throw position.error("`sql` has no statement to run") }
+    if up.isBlank { throw database.position.error("`sql` has no statement to run") }
     announcedLoss = try Self.announcedLoss(destructive, up)
   }
 
   private init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    let node = try reader.required("database")
+    let database = try NamedDatabase(reading: reader)
     let (up, down): (SQLScript, SQLScript?)
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
@@ -98,7 +96,7 @@ struct RunSQL: MigrationOperation {
     }
     if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
     try self.init(
-      database: node.text("`database`"), position: node.position, up: up, down: down,
+      database: database, up: up, down: down,
       ifMissing: reader.choice("if-missing"),
       destructive: reader["destructive"].map(DestructiveReason.init), language: .steps,
       models: reader["core-data"].map {
@@ -137,12 +135,10 @@ struct RunSQL: MigrationOperation {
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
-    guard let path = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage, &recorded) else {
-      if ifMissing == .fail {
-        throw StepFailure(message: "the database \(database) is not in the container")
-      }
-      recorded.skipped.append(database)
-      return ["the database \(database) does not exist: skipped"]
+    let place = try database.place(on: stage, ifMissing == .fail ? .fail : .skip)
+    guard let path = try place ?? newPlace(on: stage, &recorded) else {
+      recorded.skipped.append(database.name)
+      return [database.missing]
     }
     return try stage.notingTriggers(in: path) { triggers in
       let runner = SQLRunner(
@@ -182,7 +178,7 @@ struct RunSQL: MigrationOperation {
 
   /// Creates the database in the first of its places.
   private func newPlace(on stage: StagedContainer, _ recorded: inout PriorValues) throws -> ContainerPath? {
-    guard createsDatabase, let place = stage.container.configuration.databases[database]?.first else {
+    guard createsDatabase, let place = stage.container.configuration.databases[database.name]?.first else {
       return nil
     }
     try recorded.noteMade(place, on: stage)
@@ -191,16 +187,14 @@ struct RunSQL: MigrationOperation {
   }
 
   var effects: StepEffects {
-    StepEffects(writing: .conversion, databases: .named(database), announcedLoss: announcedLoss)
+    StepEffects(writing: .conversion, databases: .named(database.name), announcedLoss: announcedLoss)
   }
   var kind: StepKind { .sql(self) }
   var reversal: Reversal { down.map(\.isBlank) == false ? .explicit : .none }
 
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
-    if recorded?.skipped.contains(database) == true { return [] }
-    guard let down, let path = try stage.namedDatabase(database, at: position) else {
-      return ["the database \(database) does not exist: skipped"]
-    }
+    if recorded?.skipped.contains(database.name) == true { return [] }
+    guard let down, let path = try database.place(on: stage) else { return [database.missing] }
     // Down statements may remove what the statements created.
     let runner = SQLRunner(
       script: down, destructive: "down", coreData: models?.down, withoutTriggers: withoutTriggers)

@@ -23,7 +23,7 @@ struct NamedDatabase: Sendable {
   var missing: String { "the database \(name) does not exist: skipped" }
 
   /// Where it is; when it is missing the step fails, or the result is nil.
-  func place(on stage: StagedContainer, _ ifMissing: IfMissing) throws -> ContainerPath? {
+  func place(on stage: StagedContainer, _ ifMissing: IfMissing = .skip) throws -> ContainerPath? {
     let place = try stage.namedDatabase(name, at: position)
     if place == nil, ifMissing == .fail {
       throw StepFailure(message: "the database \(name) is not in the container")
