@@ -45,7 +45,7 @@ enum Output {
       let rows = table.rows.prefix(table.limit)
       Self.table(
         rows.map { $0.cells.map(\.text) }, indent: indent(table.depth), roles: rows.map { _ in table.role })
-      if let more = table.more { line(indent(table.depth) + more) }
+      if let more = String.more(table.rows.count - rows.count) { line(indent(table.depth) + more) }
     case .difference(let difference): Output.difference(difference)
     case .fold(let line, let blocks):
       write([line])
@@ -100,15 +100,14 @@ enum Output {
       shown[warning.kind, default: 0] += 1
       if shown[warning.kind, default: 0] <= 5 { Self.warning("\(warning)") }
     }
-    let more = shown.values.reduce(0) { $0 + max(0, $1 - 5) }
-    if more > 0 { Self.warning("and \(more) more of these; --json lists all") }
+    let rest = shown.values.reduce(0) { $0 + max(0, $1 - 5) }
+    if let more = String.more(rest, "more of these; --json lists all") { Self.warning(more) }
   }
 
   /// Warnings about times of archives: the first ones, and how many more there are.
   static func warn(_ warnings: [ClockWarning]) {
-    for warning in warnings.prefix(5) { Self.warning("\(warning)".printable) }
-    if warnings.count > 5 {
-      Self.warning("and \(warnings.count - 5) more; `drydock list --json` lists all")
+    for text in warnings.lines(5, more: "more; `drydock list --json` lists all") {
+      Self.warning(text.printable)
     }
   }
 

@@ -75,7 +75,7 @@ package struct Markdown: Sendable {
       return count <= end
     }
     text += shown.joined()
-    text += shown.count < rows.count ? "\nand \(rows.count - shown.count) more\n\n" : "\n"
+    text += String.more(rows.count - shown.count).map { "\n\($0)\n\n" } ?? "\n"
   }
 
   private static func mark(_ role: TextRole?) -> String? {

@@ -74,11 +74,6 @@ package struct Report: Sendable {
       (self.caption, self.columns, self.rows) = (caption, columns, rows)
       (self.limit, self.role, self.depth) = (limit, role, depth)
     }
-
-    /// That there are more rows than are shown.
-    package var more: String? {
-      rows.count > limit ? "and \(rows.count - limit) more" : nil
-    }
   }
 
   package enum Block: Sendable {

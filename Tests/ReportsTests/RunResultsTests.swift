@@ -217,13 +217,14 @@ struct RunResultsTests {
     #expect(found.problemCount == 500)
     #expect(found.problems.first?.message == "not counted: results of more than 1000 runs")
     #expect(
-      found.gaps.count == RunSummary.examples + 1 && found.gaps.last == "and 1990 more such shards and runs")
+      found.gaps.count == RunSummary.examples + 1 && found.gaps.last == "… and 1990 more such shards and runs"
+    )
     var commands = found
     commands.commands = (1...100).map { "command\($0)" }
     #expect(commands.title.hasSuffix("command10 and 90 more, 1,000 runs"))
     let markdown = Markdown(Report(found)).text
     #expect(
-      markdown.contains("\nand 480 more\n") && markdown.split(separator: "\n").count < 100, "\(markdown)")
+      markdown.contains("\n… and 480 more\n") && markdown.split(separator: "\n").count < 100, "\(markdown)")
     #expect(HTMLPage(Report(found)).html().utf8.count < 200_000)
   }
 

@@ -185,9 +185,9 @@ private struct BatchRows {
 
   /// Reports how many notes were not shown, and how many containers were not started.
   mutating func end() {
-    let more = counts.values.reduce(0) { $0 + max(0, $1 - Self.notesShown) }
-    if more > 0 {
-      Output.note("and \(more) more notes like these; --json lists them for each container")
+    let rest = counts.values.reduce(0) { $0 + max(0, $1 - Self.notesShown) }
+    if let more = String.more(rest, "more notes like these; --json lists them for each container") {
+      Output.note(more)
     }
     let skipped = summary.count(.skipped)
     if skipped > 0 {

@@ -272,13 +272,10 @@ enum ImportText {
     return "imported \(app.app): \(Output.count(report.files, "file")), \(Output.size(report.bytes))\(items)"
   }
 
-  private static let shown = 20
-
   static func warn(_ report: ImportReport) {
     for note in report.notes { Output.note(note) }
-    for left in report.leftOut.prefix(shown) { Output.warning("\(left.name): \(left.reason)") }
-    let more = report.leftOut.count - shown
-    if more > 0 { Output.warning("and \(more) more of these; --json lists all") }
+    let left = report.leftOut.lazy.map { "\($0.name): \($0.reason)" }
+    for line in left.lines(20, more: "more of these; --json lists all") { Output.warning(line) }
     if report.missingFiles > 0 {
       let numbers = [report.missingFiles, report.files + report.missingFiles].map {
         $0.formatted(.number.locale(Locale(identifier: "en_US")))

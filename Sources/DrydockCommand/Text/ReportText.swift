@@ -52,9 +52,6 @@ enum RollbackText {
 
 /// What became of a vault's items, for people.
 enum RestoredVaultText {
-  /// How many items of a kind are named.
-  private static let shown = 100
-
   /// - Parameter isDone: false for a dry run.
   static func write(_ vault: RestoreReport.Vault, isDone: Bool) {
     let counts =
@@ -62,12 +59,10 @@ enum RestoredVaultText {
     Output.line("vault items \(isDone ? "restored" : "to restore"): \(counts)")
     names(vault.returned, "+")
     names(vault.removed, "-")
-    for item in vault.notRestored.prefix(shown) {
-      Output.line(
-        "  not restored \((item.item ?? "all that is in the vault").printable): \(Advice.added(to: item.reason))"
-      )
-    }
-    more(vault.notRestored.count)
+    list(
+      vault.notRestored.lazy.map {
+        "not restored \(($0.item ?? "all that is in the vault").printable): \(Advice.added(to: $0.reason))"
+      })
   }
 
   /// What a container lacks of an archive's items, and has beyond them.
@@ -77,11 +72,10 @@ enum RestoredVaultText {
   }
 
   private static func names(_ names: [String], _ sign: String) {
-    for name in names.prefix(shown) { Output.line("  \(sign) \(name.printable)") }
-    more(names.count)
+    list(names.lazy.map { "\(sign) \($0.printable)" })
   }
 
-  private static func more(_ count: Int) {
-    if let more = String.more(count - shown) { Output.line("  \(more); --json lists them") }
+  private static func list(_ texts: some Collection<String>) {
+    for line in texts.lines(100, more: "more; --json lists them") { Output.line("  \(line)") }
   }
 }

@@ -23,9 +23,7 @@ extension RunSummary {
 
   /// What is missing, and what to do, in sentences.
   package var gaps: [String] {
-    var gaps = shards.flatMap { self.gaps(of: $0) }
-    let more = gaps.count - Self.examples
-    if more > 0 { gaps = gaps.prefix(Self.examples) + ["and \(more) more such shards and runs"] }
+    var gaps = shards.flatMap { self.gaps(of: $0) }.lines(Self.examples, more: "more such shards and runs")
     if count(.skipped) > 0 {
       gaps.append("\(NumberText.count(count(.skipped), noun)) not started, because too many had failed")
     }
@@ -106,9 +104,9 @@ extension Report {
     opening = facts.map { Line($0, depth: 0) }
     var notices = summary.gaps.map { Line($0, .warning) }
     if let repetition = summary.repetition { notices.append(Line(repetition, .note)) }
-    notices += summary.problems.prefix(RunSummary.examples).map { Line($0.text.printable, .warning) }
-    let more = summary.problemCount - min(summary.problems.count, RunSummary.examples)
-    if more > 0 { notices.append(Line("and \(more) more such lines and files", .warning)) }
+    notices += summary.problems.lazy.map(\.text.printable)
+      .lines(RunSummary.examples, of: summary.problemCount, more: "more such lines and files")
+      .map { Line($0, .warning) }
     let failures = summary.failures.map { cause in
       [
         Cell.number(cause.count), .text(cause.code.printable), .text("exit \(cause.exitCode)"),
