@@ -31,7 +31,7 @@ package struct HTMLPage {
     let made = time.formatted(
       Date.ISO8601FormatStyle(dateSeparator: .dash, dateTimeSeparator: .space, timeZone: .gmt).year().month()
         .day().time(includingFractionalSeconds: false))
-    let sections = report.sections.enumerated().map { section($1, $0) }
+    let sections = report.allSections.enumerated().map { section($1, $0) }
     return """
       <!DOCTYPE html>
       <html lang="en">

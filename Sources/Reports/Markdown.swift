@@ -18,7 +18,7 @@ package struct Markdown: Sendable {
 
   package init(_ report: Report) {
     text = "### \(report.verdict == .good ? "✅" : "❌") \(Self.inline(report.title))\n\n\(report.sentence)\n\n"
-    for section in report.sections { add(section) }
+    for section in report.allSections { add(section) }
   }
 
   private mutating func add(_ section: Report.Section) {

@@ -106,6 +106,15 @@ package struct Report: Sendable {
   /// What was examined.
   package var opening: [Line] = []
   package var sections: [Section] = []
+  /// Warnings and notes: the first section of a page; a terminal gets them last, and on standard error.
+  package var notices: [Line] = []
+  /// The heading of ``notices``.
+  var noticesHeading = "warnings"
+
+  /// The sections of a page.
+  var allSections: [Section] {
+    (notices.isEmpty ? [] : [Section(noticesHeading, [.lines(notices)])]) + sections
+  }
 
   init(kind: String, title: String, verdict: Verdict, word: String, sentence: String) {
     (self.kind, self.title, self.verdict) = (kind, title, verdict)

@@ -164,9 +164,7 @@ enum PageSamples {
     ]
     let data = try JSONSerialization.data(withJSONObject: document)
     let inspection = try JSONDecoder().decode(ContainerInspection.self, from: data)
-    var report = Report(inspection, pending: texts)
-    report.sections.append(Report.warnings(inspection))
-    return report
+    return Report(inspection, pending: texts)
   }
 
   static func audit(texts: [String]) throws -> Report {

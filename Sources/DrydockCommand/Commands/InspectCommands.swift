@@ -43,9 +43,7 @@ struct InspectCommand: Subcommand {
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
     let pending = try excluded && page.html == nil ? nil : pending(of: opened, inspection, options)
     let report = Report(inspection, pending: pending, advised: { Advice.added(to: $0) })
-    var shown = report
-    shown.sections.insert(Report.warnings(inspection), at: 0)
-    try page.write(shown)
+    try page.write(report)
     if excluded {
       if common.json {
         return Output.json(["excluded": inspection.excluded, "warnings": inspection.warnings])

@@ -53,12 +53,10 @@ struct SummaryCommand: Subcommand {
     return summary.kind == nil ? BatchSummary.exitCode(of: codes) : codes.first { $0 != 0 } ?? 0
   }
 
-  /// What is missing goes to standard error, and comes last.
   private func write(_ summary: RunSummary, _ report: Report) {
     Output.line("\(summary.title), \(Output.count(summary.files, "file"))")
     Output.line(summary.conclusion, summary.failures.isEmpty && !summary.isIncomplete ? .passed : .failed)
-    for section in report.sections.dropFirst() { Output.write(section) }
-    guard case .lines(let notices)? = report.sections.first?.blocks.first else { return }
-    for notice in notices { Output.write(Notice(notice.role ?? .note, notice.text)) }
+    for section in report.sections { Output.write(section) }
+    for notice in report.notices { Output.write(Notice(notice.role ?? .note, notice.text)) }
   }
 }

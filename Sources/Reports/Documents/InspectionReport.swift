@@ -38,6 +38,7 @@ extension Report {
       let names = pending.isEmpty ? "none" : pending.joined(separator: ", ")
       opening.append(Line("pending migrations: \(names)", depth: 0))
     }
+    notices = inspection.warnings.map { Line("\($0)", .warning) }
     sections = [
       Self.settings(inspection), Self.databases(inspection), Self.vault(inspection),
       Section(
@@ -50,11 +51,6 @@ extension Report {
         ]),
       Self.protection(inspection), Self.excluded(inspection),
     ].compactMap { $0 }
-  }
-
-  /// The warnings, which a command prints as such.
-  package static func warnings(_ inspection: ContainerInspection) -> Section {
-    Section("warnings", [.lines(inspection.warnings.map { Line("\($0)", .warning) })])
   }
 
   private static func settings(_ inspection: ContainerInspection) -> Section {

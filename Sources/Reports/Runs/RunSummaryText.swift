@@ -102,7 +102,8 @@ extension Report {
     }
     if !summary.runs.isEmpty { facts.append("runs: \(summary.runs.listed(RunSummary.examples))") }
     opening = facts.map { Line($0, depth: 0) }
-    var notices = summary.gaps.map { Line($0, .warning) }
+    noticesHeading = "what is missing"
+    notices = summary.gaps.map { Line($0, .warning) }
     if let repetition = summary.repetition { notices.append(Line(repetition, .note)) }
     notices += summary.problems.lazy.map(\.text.printable)
       .lines(RunSummary.examples, of: summary.problemCount, more: "more such lines and files")
@@ -116,7 +117,6 @@ extension Report {
     let versions = summary.versions.map { [Cell.number($0.count), .versions($0.before, $0.after)] }
     let slowest = summary.slowest.map { [Cell.seconds($0.seconds), .text($0.container.printable)] }
     sections = [
-      Section("what is missing", [.lines(notices)]),
       Self.table("failures by cause", ["Failures", "Cause", "Exit", "Example"], failures, .error),
       Self.table("versions", ["Containers", "Versions"], versions),
       Self.table("slowest", ["Time", "Container"], slowest.count > 1 ? slowest : []),
