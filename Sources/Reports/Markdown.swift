@@ -28,7 +28,7 @@ package struct Markdown: Sendable {
       case .lines(let lines), .list(let lines, _, _):
         add(lines.map { "- \(Self.mark($0.role).map { "\($0) " } ?? "")\(Self.inline($0.text))\n" })
       case .table(let table): add(table)
-      case .difference: break
+      case .difference: folds.append(Self.fold(section.heading, [block], isOpen: false))
       case .fold(let line, let blocks): folds.append(Self.fold(line, blocks, isOpen: folds.count < Self.open))
       }
     }
@@ -98,27 +98,33 @@ package struct Markdown: Sendable {
 
   /// Lines that a reader unfolds.
   private static func fold(_ line: Report.Line, _ blocks: [Report.Block], isOpen: Bool) -> String {
-    let texts = blocks.flatMap { block -> [String] in
-      switch block {
-      case .lines(let lines): lines.map { String(repeating: "  ", count: $0.depth) + $0.text }
-      case .difference(let difference):
-        difference.isEmpty ? ["nothing changes"] : difference.lines(limit: 20).flatMap(\.texts)
-      default: []
-      }
-    }
     let mark = mark(line.role).map { "\($0) " } ?? ""
     // What has no verdict is folded.
     return """
       <details\(isOpen && line.role != nil ? " open" : "")><summary>\(mark)<code>\(html(line.text))</code></summary>
 
       <pre>
-      \(texts.map(html).lines(Self.lines).joined(separator: "\n"))
+      \(blocks.flatMap(texts).map(html).lines(Self.lines).joined(separator: "\n"))
       </pre>
 
       </details>
 
 
       """
+  }
+
+  private static func texts(_ block: Report.Block) -> [String] {
+    switch block {
+    case .lines(let lines), .list(let lines, _, _): lines.map(text)
+    case .table(let table): table.rows.map { $0.cells.map(\.text).joined(separator: "  ") }
+    case .difference(let difference):
+      difference.isEmpty ? ["nothing changes"] : difference.lines(limit: 20).flatMap(\.texts)
+    case .fold(let line, let blocks): [text(line)] + blocks.flatMap(texts)
+    }
+  }
+
+  private static func text(_ line: Report.Line) -> String {
+    String(repeating: "  ", count: line.depth) + line.text
   }
 
   /// So much of one text is shown.

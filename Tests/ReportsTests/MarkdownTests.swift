@@ -91,6 +91,20 @@ struct MarkdownTests {
     #expect(html.contains("0 → 1") && html.contains("3 → 2") && !html.contains("<b>"))
   }
 
+  @Test("A difference that is in no fold, and a table that is in one, are folded")
+  func folded() throws {
+    let difference = ContainerDifference()
+    let opening = [Report.Line("a: Notes", depth: 0)]
+    var report = Report(comparing: ("a", "b"), opening, difference, compared: 1, notCompared: [])
+    report.sections[1] = .init(
+      "more",
+      [.fold(.init("rows"), [.table(.init("Rows", ["Name", "Count"], [.init([.text("a"), .number(1)])]))])])
+    let text = Markdown(report).text
+    #expect(
+      text.contains("<summary><code>changes</code></summary>\n\n<pre>\nnothing changes\n</pre>"), "\(text)")
+    #expect(text.contains("<summary><code>rows</code></summary>\n\n<pre>\na  1\n</pre>"), "\(text)")
+  }
+
   static let hostile = [
     "@someone and #123", "</pre></details><script>alert(1)</script>", "```\n# heading", "| a | b |",
     "[link](https://example.com) ![image](https://example.com/x.png)", "a\u{202E}b\u{2066}c", "<!-- -->",
