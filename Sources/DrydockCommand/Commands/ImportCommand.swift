@@ -162,7 +162,7 @@ struct ImportTargetOptions: ParsableArguments {
       report = outcome.value
       if common.json { Output.json(outcome.document(document(report, app, container))) }
       outcome.report(on: container, asJSON: common.json) { write($0, app, container) }
-      if !common.json { ImportText.warn(report) }
+      if !common.json { report.warn() }
       try outcome.throwUnlessClean()
     } else {
       let options = SnapshotOptions(transaction, encryption: try recipients.encryption(configuration))
@@ -176,6 +176,11 @@ struct ImportTargetOptions: ParsableArguments {
     if report.isIncomplete { throw ExitStatus.incomplete.code }
   }
 
+  private static func summary(_ report: ImportReport, _ app: some ImportedApp) -> String {
+    let items = report.vaultItems.isEmpty ? "" : ", \(Output.count(report.vaultItems.count, "vault item"))"
+    return "imported \(app.app): \(Output.count(report.files, "file")), \(Output.size(report.bytes))\(items)"
+  }
+
   private func write(
     _ report: ImportReport, _ snapshot: SnapshotReport, _ app: some ImportedApp, _ common: CommonOptions
   ) {
@@ -186,16 +191,16 @@ struct ImportTargetOptions: ParsableArguments {
       Output.line(snapshot.path)
       let excluded = snapshot.excluded.count
       Output.message(
-        ImportText.summary(report, app)
+        Self.summary(report, app)
           + (excluded > 0 ? "; excluded \(Output.count(excluded, "path")) by rule" : ""))
       snapshot.printNotes()
     }
     snapshot.printLosses(isForeign: false)
-    ImportText.warn(report)
+    report.warn()
   }
 
   private func write(_ report: ImportReport, _ app: some ImportedApp, _ container: Container) {
-    Output.line(ImportText.summary(report, app))
+    Output.line(Self.summary(report, app))
     Output.line("  \(container.root)")
     for group in container.groups {
       Output.line("group \(group.id): \(Output.count(report.groups[group.id] ?? 0, "file"))\n  \(group.root)")
@@ -266,43 +271,42 @@ private struct DescribedBackup: Encodable, Sendable {
   }
 }
 
-enum ImportText {
-  static func summary(_ report: ImportReport, _ app: some ImportedApp) -> String {
-    let items = report.vaultItems.isEmpty ? "" : ", \(Output.count(report.vaultItems.count, "vault item"))"
-    return "imported \(app.app): \(Output.count(report.files, "file")), \(Output.size(report.bytes))\(items)"
-  }
-
-  static func warn(_ report: ImportReport) {
-    for note in report.notes { Output.note(note) }
-    let left = report.leftOut.lazy.map { "\($0.name): \($0.reason)" }
+extension ImportReport {
+  /// Prints what is missing.
+  fileprivate func warn() {
+    for note in notes { Output.note(note) }
+    let left = leftOut.lazy.map { "\($0.name): \($0.reason)" }
     for line in left.lines(20, more: "more of these; --json lists all") { Output.warning(line) }
-    if report.missingFiles > 0 {
-      let numbers = [report.missingFiles, report.files + report.missingFiles].map {
+    if missingFiles > 0 {
+      let numbers = [missingFiles, files + missingFiles].map {
         $0.formatted(.number.locale(Locale(identifier: "en_US")))
       }
       Output.warning("\(numbers.joined(separator: " of ")) files missing")
     }
   }
 
+}
+
+extension DeviceSource {
   /// Says what a backup or a simulator's device is, and which command makes a container of it.
-  static func inspect(_ source: DeviceSource, _ path: String, asJSON: Bool) throws {
-    switch source {
+  func show(_ path: String, asJSON: Bool) throws {
+    switch self {
     case .iphoneBackup, .androidBackup:
       let backup =
-        try source == .iphoneBackup
+        try self == .iphoneBackup
         ? DescribedBackup(IPhoneBackup(at: path)) : DescribedBackup(AndroidBackup(at: path))
       if asJSON { return Output.json(["backup": backup]) }
       backup.write(path)
       Output.advice("`drydock import \(Output.word(path)) --list` lists the apps in it")
     case .iphoneBackups, .simulator:
-      if asJSON { return Output.json(["source": source, "path": path]) }
-      Output.line("\(source.name)\n  \(realPath(path) ?? path)")
-      if source == .simulator {
+      if asJSON { return Output.json(["source": self, "path": path]) }
+      Output.line("\(name)\n  \(realPath(path) ?? path)")
+      if self == .simulator {
         Output.advice(
           "its containers are in data/Containers/Data/Application: `drydock inspect` one of them, such as the one that "
             + "`xcrun simctl get_app_container DEVICE APP data` prints")
       } else {
-        for name in (try? DeviceSource.backups(in: Directory(path))) ?? [] { Output.line("  \(name)") }
+        for name in (try? Self.backups(in: Directory(path))) ?? [] { Output.line("  \(name)") }
         Output.advice(
           "`drydock import \(Output.word(path))/NAME --list` lists the apps in one of them")
       }

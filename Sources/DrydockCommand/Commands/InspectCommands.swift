@@ -24,7 +24,7 @@ struct InspectCommand: Subcommand {
 
   func run() throws {
     if page.html == nil, let source = DeviceSource.find(at: container.path) {
-      return try ImportText.inspect(source, container.path, asJSON: common.json)
+      return try source.show(container.path, asJSON: common.json)
     }
     try page.reporting("Container", container.path) {
       var configuration = try common.configuration()

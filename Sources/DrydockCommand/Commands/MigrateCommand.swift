@@ -127,9 +127,23 @@ struct MigrateCommand: Subcommand {
     // The undo log keeps a secret that moved to the vault encrypted.
     let options = outcome.value.moved.isEmpty ? "" : deviceKeys.words
     outcome.report(on: opened, asJSON: common.json, options: options) {
-      MigrationText.write($0.report, verb: "ran")
+      $0.report.write("ran")
     }
-    MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
+    Self.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
+  }
+
+  /// Which archives still hold what is in the vault now, on standard error whatever the output is.
+  private static func warn(exposed: [ExposedSecret], notSearched: [String]) {
+    let count = Set(exposed.map(\.archive)).count
+    if count > 0 {
+      let items = exposed.map { "\n  " + "\($0.archive): \($0.key) in \($0.file)".printable }
+      Output.warning(
+        "unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
+          + "rotate these secrets\(items.joined())")
+    }
+    for archive in notSearched {
+      Output.warning("not searched for what was moved into the vault: \(archive)".printable)
+    }
   }
 
   private static let dryRunTitle = "Dry run of migrations"
@@ -148,7 +162,7 @@ struct MigrateCommand: Subcommand {
     if common.json {
       Output.json(outcome.document(Self.document(outcome.value)))
     } else {
-      MigrationText.write(outcome.report, verb: "would run")
+      outcome.report.write("would run")
       if outcome.changedAnything {
         Output.line("dry run: nothing was changed; the difference would be")
         Output.dryRun(outcome.difference)
@@ -234,7 +248,7 @@ struct MigrateCommand: Subcommand {
       }
     }
     display.end()
-    MigrationText.warn(exposed: summary.exposed, notSearched: summary.notSearched)
+    Self.warn(exposed: summary.exposed, notSearched: summary.notSearched)
     try batch.finish(summary, undo: "--transaction-of \(batch.job.run)")
   }
 

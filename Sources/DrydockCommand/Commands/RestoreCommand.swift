@@ -142,8 +142,7 @@ struct RestoreCommand: Subcommand {
   }
 
   private static func list(_ paths: [some CustomStringConvertible], _ verb: String) {
-    let lines = paths.lazy.map { "\(verb) \($0)" }.lines(shown, more: "more are \(verb); --json lists them")
-    for line in lines { Output.line("  \(line)") }
+    Output.list(paths.lazy.map { "\(verb) \($0)" }, shown, more: "more are \(verb); --json lists them")
   }
 
   private static func missing(_ group: String) -> String {
@@ -172,10 +171,10 @@ struct RestoreCommand: Subcommand {
       "\(isDone ? "restored" : "to restore"): \(Output.count(report.restored.count, "path")), removed: "
         + "\(report.removed.count), already up to date: \(report.unchanged), preserved: "
         + "\(report.preserved.count); \(Output.size(report.bytesRead)) read from the archive")
-    if let vault = report.vault { RestoredVaultText.write(vault, isDone: isDone) }
+    report.vault?.write(isDone: isDone)
     if let migration = result.migration {
       Output.line("migrations of the archive's data:")
-      MigrationText.write(migration, verb: isDone ? "ran" : "would run")
+      migration.write(isDone ? "ran" : "would run")
     }
     // A dry run shows them in the difference.
     if isDone { Self.list(report.removed, "removed") }

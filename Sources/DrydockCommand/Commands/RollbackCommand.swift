@@ -91,9 +91,9 @@ struct RollbackCommand: Subcommand {
       }, document: Self.document
     ) { report, difference in
       guard let difference else {
-        return RollbackText.write(report, verb: redo ? "redone" : "rolled back", steps: "reverted")
+        return report.write(redo ? "redone" : "rolled back", steps: "reverted")
       }
-      RollbackText.write(report, verb: redo ? "would redo" : "would roll back", steps: "would revert")
+      report.write(redo ? "would redo" : "would roll back", steps: "would revert")
       Output.line("dry run: nothing was changed; the difference would be")
       Output.dryRun(difference)
     }

@@ -48,7 +48,7 @@ struct InitCommand: Subcommand {
       try directory.removeFile(ContainerPath(ContainerConfiguration.fileName))
       throw error
     }
-    let ignored = try IgnoredFiles.add(
+    let ignored = try Self.ignore(
       ["device.key", "device.txt", "Backups/", ".drydock-*/"], in: directory)
     let personal = template.personal
     if common.json {
@@ -88,14 +88,11 @@ struct InitCommand: Subcommand {
       }
     }
   }
-}
 
-/// What must not get into version control: keys and users' data.
-private enum IgnoredFiles {
-  /// Adds lines to `.gitignore` where git is used.
+  /// Adds what must not get into version control, keys and users' data, to `.gitignore` where git is used.
   ///
   /// - Returns: those that were not there.
-  static func add(_ lines: [String], in directory: Directory) throws -> [String] {
+  private static func ignore(_ lines: [String], in directory: Directory) throws -> [String] {
     var above = FileManager.default.currentDirectoryPath
     while !FileManager.default.fileExists(atPath: above + "/.git") {
       guard above.count > 1 else { return [] }

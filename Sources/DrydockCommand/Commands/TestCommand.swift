@@ -68,12 +68,18 @@ struct TestCommand: Subcommand {
       // What is wrong with a fixture is reported as soon as it is known.
       let result = Swift.Result {
         try suite.record { fixture, result in
-          RecordingText.report(fixture, result, isShown: !common.json)
-          goldens += (try? result.get()) ?? []
+          switch result {
+          case .success(let new):
+            if !common.json { for golden in new { golden.write() } }
+            goldens += new
+          case .failure(let problem):
+            let text = Failure(problem).text
+            Output.error("fixture \(fixture.name): nothing recorded: \(text)".printable)
+          }
         }
       }
       if case .failure = result { isRecorded = false }
-      if !common.json { RecordingText.end(goldens) }
+      if !common.json { Output.line(Self.counts(goldens)) }
       recorded = goldens
       // With the goldens that there are now.
       suite = try fixtures.suite(found.catalog, configuration, options)
@@ -108,6 +114,16 @@ struct TestCommand: Subcommand {
     let hasPassed = result.passed && isRecorded
     let hasWritten = log.end(hasPassed ? 0 : ExitStatus.failed.rawValue)
     if !hasPassed || !hasWritten { throw ExitStatus.failed.code }
+  }
+
+  /// How many goldens became what.
+  private static func counts(_ goldens: [FixtureSuite.Golden]) -> String {
+    let counts = [FixtureSuite.Golden.Change.written, .updated, .removed, .unchanged].compactMap { change in
+      let number = goldens.count { $0.change == change }
+      return number == 0 ? nil : "\(number) \(change.rawValue)"
+    }
+    let words = counts.isEmpty ? "" : ": " + counts.joined(separator: ", ")
+    return Output.count(goldens.count, "golden") + words
   }
 
   /// Before minutes of checks, not after.

@@ -202,7 +202,7 @@ struct VerifyCommand: Subcommand {
       Output.difference(comparison.difference, limit: 20)
       if let vault = found.vault, !vault.isUpToDate {
         Output.line("vault items")
-        RestoredVaultText.writeDifference(vault)
+        vault.writeDifference()
       }
     }
     if let left = found.vault?.notRestored.count, left > 0 {

@@ -1,81 +1,79 @@
 import Drydock
+import DrydockTesting
+import Foundation
+import Reports
 
-/// What migrations did, for people.
-enum MigrationText {
+// What results say to people.
+
+extension Output {
+  /// The first ones, below a line, and how many more there are.
+  static func list(
+    _ texts: some Collection<String>, _ limit: Int = 100, more: String = "more; --json lists them"
+  ) {
+    for text in texts.lines(limit, more: more) { line("  \(text)") }
+  }
+}
+
+extension MigrationReport {
   /// - Parameter verb: `ran`, or `would run` in a dry run.
-  static func write(_ report: MigrationReport, verb: String) {
-    for line in report.lines(verb) { Output.line(line) }
-    for migration in report.withoutDatabase {
+  func write(_ verb: String) {
+    for line in lines(verb) { Output.line(line) }
+    for migration in withoutDatabase {
       let names = migration.missingDatabases?.joined(separator: ", ") ?? ""
       Output.note(
         "\(migration.name) is recorded as applied and did nothing: the container has no database \(names)"
       )
     }
   }
-
-  /// Which archives still hold what is in the vault now, on standard error whatever the output is.
-  static func warn(exposed: [ExposedSecret], notSearched: [String]) {
-    let count = Set(exposed.map(\.archive)).count
-    if count > 0 {
-      let items = exposed.map { "\n  " + "\($0.archive): \($0.key) in \($0.file)".printable }
-      Output.warning(
-        "unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
-          + "rotate these secrets\(items.joined())")
-    }
-    for archive in notSearched {
-      Output.warning("not searched for what was moved into the vault: \(archive)".printable)
-    }
-  }
 }
 
-/// What a rollback did, for people.
-enum RollbackText {
+extension MigrationRollback.Report {
   /// - Parameters:
   ///   - verb: `rolled back`, or what it would do in a dry run.
-  ///   - steps: the same for migrations that are taken back by their steps.
-  static func write(_ report: MigrationRollback.Report, verb: String, steps: String) {
-    guard !report.isEmpty else {
-      let reason = report.notes.first ?? "the container has version \(report.to ?? 0)"
-      return Output.line("nothing to do: \(reason)")
+  ///   - steps: the same for migrations that are reverted by their down steps.
+  func write(_ verb: String, steps: String) {
+    guard !isEmpty else {
+      return Output.line("nothing to do: \(notes.first ?? "the container has version \(to ?? 0)")")
     }
-    if let from = report.from, let to = report.to, from != to { Output.line("version \(from) → \(to)") }
-    for undone in report.undone { Output.line("\(verb): \(undone.transaction), which \(undone.summary)") }
-    for conflict in report.discarded { Output.line("  discarded: \(conflict)") }
-    for migration in report.migrations {
+    if let from, let to, from != to { Output.line("version \(from) → \(to)") }
+    for undone in undone { Output.line("\(verb): \(undone.transaction), which \(undone.summary)") }
+    for conflict in discarded { Output.line("  discarded: \(conflict)") }
+    for migration in migrations {
       let text = migration.summary.map { ": \($0)" } ?? ""
       Output.line("  \(steps) \(migration.name)\(text) (\(migration.milliseconds) ms)")
       for note in migration.notes { Output.line("      \(note)") }
     }
-    for note in report.notes { Output.line("  \(note)") }
+    for note in notes { Output.line("  \(note)") }
   }
 }
 
-/// What became of a vault's items, for people.
-enum RestoredVaultText {
+extension RestoreReport.Vault {
   /// - Parameter isDone: false for a dry run.
-  static func write(_ vault: RestoreReport.Vault, isDone: Bool) {
-    let counts =
-      "\(vault.returned.count), removed: \(vault.removed.count), not restored: \(vault.notRestored.count)"
+  func write(isDone: Bool) {
+    let counts = "\(returned.count), removed: \(removed.count), not restored: \(notRestored.count)"
     Output.line("vault items \(isDone ? "restored" : "to restore"): \(counts)")
-    names(vault.returned, "+")
-    names(vault.removed, "-")
-    list(
-      vault.notRestored.lazy.map {
+    Output.list(returned.map { "+ \($0.printable)" })
+    Output.list(removed.map { "- \($0.printable)" })
+    Output.list(
+      notRestored.lazy.map {
         "not restored \(($0.item ?? "all that is in the vault").printable): \(Advice.added(to: $0.reason))"
       })
   }
 
   /// What a container lacks of an archive's items, and has beyond them.
-  static func writeDifference(_ vault: RestoreReport.Vault) {
-    names(vault.returned, "- or other:")
-    names(vault.removed, "+")
+  func writeDifference() {
+    Output.list(returned.map { "- or other: \($0.printable)" })
+    Output.list(removed.map { "+ \($0.printable)" })
   }
+}
 
-  private static func names(_ names: [String], _ sign: String) {
-    list(names.lazy.map { "\(sign) \($0.printable)" })
-  }
-
-  private static func list(_ texts: some Collection<String>) {
-    for line in texts.lines(100, more: "more; --json lists them") { Output.line("  \(line)") }
+extension FixtureSuite.Golden {
+  /// What it says differently, if it is another one now.
+  func write() {
+    if change == .unchanged { return }
+    let path = FindingText.path(directory, from: FileManager.default.currentDirectoryPath)
+    let base = base.map { "; what the migrations after version \($0) change:" } ?? ""
+    Output.line("\(change.rawValue) \(path)\(base)".printable)
+    if let difference { Output.difference(difference) }
   }
 }

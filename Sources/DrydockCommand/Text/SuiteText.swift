@@ -63,36 +63,3 @@ struct SuiteText {
 
   private static func seconds(_ seconds: Double) -> String { String(format: "%.2f s", seconds) }
 }
-
-/// What became of goldens, for people.
-enum RecordingText {
-  /// The goldens of one fixture that are other ones now, each with what it says differently; a problem goes to standard
-  /// error in any case.
-  static func report(
-    _ fixture: Fixture, _ result: Result<[FixtureSuite.Golden], any Error>, isShown: Bool
-  ) {
-    if case .failure(let problem) = result {
-      let failure = Failure(problem)
-      Output.error("fixture \(fixture.name): nothing recorded: \(failure.text)".printable)
-    }
-    guard isShown, let goldens = try? result.get() else { return }
-    for golden in goldens where golden.change != .unchanged {
-      let path = FindingText.path(golden.directory, from: directory)
-      let base = golden.base.map { "; what the migrations after version \($0) change:" } ?? ""
-      Output.line("\(golden.change.rawValue) \(path)\(base)".printable)
-      if let difference = golden.difference { Output.difference(difference) }
-    }
-  }
-
-  /// How many became what.
-  static func end(_ goldens: [FixtureSuite.Golden]) {
-    let counts = [FixtureSuite.Golden.Change.written, .updated, .removed, .unchanged].compactMap { change in
-      let number = goldens.count { $0.change == change }
-      return number == 0 ? nil : "\(number) \(change.rawValue)"
-    }
-    let words = counts.isEmpty ? "" : ": " + counts.joined(separator: ", ")
-    Output.line(Output.count(goldens.count, "golden") + words)
-  }
-
-  private static var directory: String { FileManager.default.currentDirectoryPath }
-}
