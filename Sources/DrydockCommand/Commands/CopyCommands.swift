@@ -9,7 +9,6 @@ struct CopyOptions: ParsableArguments {
   @OptionGroup(title: OptionTitle.keys) var key: SourceKeyOptions
   @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
   @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
-  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
 
   /// Where the copy goes; nil when no place is given.
   func target() throws -> ArchiveTarget? {
@@ -40,23 +39,19 @@ struct ExportCommand: Subcommand {
         drydock export Notes.tar.zst --into Elsewhere
       """)
 
-  @Argument(
-    help: "An archive: its file, or with -r its ID, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
-    completion: .file())
-  var archive: String
-  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var source: ArchiveOptions
   @OptionGroup var copy: CopyOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
-    guard let place = try copy.target() ?? repository.repository.map({ .repository($0) }) else {
+    guard let place = try copy.target() ?? source.repository.repository.map({ .repository($0) }) else {
       throw UsageError("no place for the archive; give -o FILE, --into DIRECTORY or -r REPOSITORY")
     }
     let configuration = try common.configuration()
     var keys = try copy.key.keys()
     let encryption = try copy.recipients.encryption(configuration)
-    let file = try repository.archive(archive, configuration, keys)
+    let file = try source.repository.archive(source.archive, configuration, keys)
     if encryption == nil, !copy.recipients.noEncryption, let present = try Archive.encryption(path: file) {
       throw UsageError(
         "\(file) is \(present), and the new archive would not be; give --recipient age1…, or "
@@ -64,7 +59,7 @@ struct ExportCommand: Subcommand {
     }
     let signing = try copy.signing.copies(configuration)
     let opened = try Archive(
-      path: file, keys: keys.opening(file), limit: copy.expansion.limit(), trusted: signing.sources)
+      path: file, keys: keys.opening(file), limit: source.expansion.limit(), trusted: signing.sources)
     let report = try showing.during(common) {
       try SnapshotCopy.export(
         opened, to: place, encryption: encryption, signing: signing.keys, tool: DrydockVersion.tool,
@@ -110,16 +105,10 @@ struct RekeyCommand: Subcommand {
         drydock rekey Plain.tar.zst --recipient age1… --replace
       """)
 
-  @Argument(
-    help: """
-      Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest (default: all of the \
-      repository).
-      """,
-    completion: .file())
-  var archives: [String] = []
-  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var archives: ArchivesOptions
   @Flag(help: "Replace each old archive with the new one.") var replace = false
   @OptionGroup var copy: CopyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
@@ -134,7 +123,7 @@ struct RekeyCommand: Subcommand {
     }
     var keys = try copy.key.keys()
     let names = try names(configuration, keys)
-    let limit = try copy.expansion.limit()
+    let limit = try expansion.limit()
     let signing = try copy.signing.copies(configuration)
     var (rekeyed, failed): ([ResultObject], [ResultObject]) = ([], [])
     var reports: [CopyReport] = []
@@ -145,7 +134,7 @@ struct RekeyCommand: Subcommand {
       var path = name
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
-        path = try repository.archive(name, configuration, keys)
+        path = try archives.repository.archive(name, configuration, keys)
         let report = try Rekey.run(
           path: path, keys: keys.opening(path), limit: limit, to: target, encryption: encryption,
           signing: signing, lockTimeout: wait.timeout(), progress: display.progress)
@@ -163,7 +152,7 @@ struct RekeyCommand: Subcommand {
         firstFailure = firstFailure ?? failure
         failed.append(["path": path, "code": failure.code, "error": failure.message])
         // The error of the only archive is the command's.
-        if archives.count == 1 { throw error }
+        if archives.names.count == 1 { throw error }
         Output.error("rekey failed: \(failure.text)")
       }
     }
@@ -184,16 +173,14 @@ struct RekeyCommand: Subcommand {
           ? "give one of -o FILE, --into DIRECTORY and --replace"
           : "no place for the copy; give -o FILE or --into DIRECTORY, or --replace")
     }
-    if copy.output != nil, archives.count != 1 {
+    if copy.output != nil, archives.names.count != 1 {
       throw UsageError("-o FILE is for one archive; give --into DIRECTORY")
     }
     return target
   }
 
   private func names(_ configuration: ContainerConfiguration, _ keys: ArchiveKeys) throws -> [String] {
-    if !archives.isEmpty { return archives }
-    let path = try repository.required(configuration, or: "nothing to rekey; give archives, or -r REPOSITORY")
-    let listing = try Repository(path).list(keys: keys.quick)
+    guard let listing = try archives.listing(configuration, keys, "rekey") else { return archives.names }
     return listing.items.map(\.path) + listing.locked.map(\.path) + listing.unreadable.map(\.path)
   }
 }

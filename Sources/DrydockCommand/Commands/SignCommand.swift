@@ -16,14 +16,7 @@ struct SignCommand: Subcommand {
         drydock sign A.tar.zst --sign ~/.ssh/id_ed25519
       """)
 
-  @Argument(
-    help: """
-      Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest (default: all of the \
-      repository).
-      """,
-    completion: .file())
-  var archives: [String] = []
-  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var archives: ArchivesOptions
   @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
@@ -55,9 +48,9 @@ struct SignCommand: Subcommand {
   }
 
   private func paths(_ configuration: ContainerConfiguration, _ keys: ArchiveKeys) throws -> [String] {
-    if !archives.isEmpty { return try archives.map { try repository.archive($0, configuration, keys) } }
-    let path = try repository.required(configuration, or: "nothing to sign; give archives, or -r REPOSITORY")
-    let listing = try Repository(path).list(keys: keys.quick)
+    guard let listing = try archives.listing(configuration, keys, "sign") else {
+      return try archives.names.map { try archives.repository.archive($0, configuration, keys) }
+    }
     if let error = listing.locked.first?.error ?? listing.unreadable.first?.error { throw error }
     return listing.items.map(\.path)
   }

@@ -26,15 +26,9 @@ struct VerifyCommand: Subcommand {
         drydock verify --all Customers -r Backups --data
       """)
 
-  @Argument(
-    help: """
-      Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest (default: all of the \
-      repository).
-      """, completion: .file())
-  var archives: [String] = []
+  @OptionGroup var archives: ArchivesOptions
   @OptionGroup(title: OptionTitle.batch) var fleet: FleetOptions
   @OptionGroup(title: OptionTitle.batch) var job: JobOptions
-  @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Read every byte and compare it with its hash.") var data = false
   @Option("Compare the archive with this container.", value: "container", completion: .directory)
   var container: String?
@@ -47,10 +41,10 @@ struct VerifyCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
-    if container != nil && archives.count != 1 {
+    if container != nil && archives.names.count != 1 {
       throw ValidationError("--container goes with one archive")
     }
-    if fleet.all != nil && !archives.isEmpty {
+    if fleet.all != nil && !archives.names.isEmpty {
       throw ValidationError("--all checks the newest archive of each container: give no archives")
     }
   }
@@ -95,7 +89,7 @@ struct VerifyCommand: Subcommand {
       start = .now
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
-        path = try repository.archive(
+        path = try archives.repository.archive(
           name, configuration, keys,
           for: container.flatMap { try? Container(at: $0, configuration: configuration) })
         let archive = try Archive(
@@ -113,7 +107,7 @@ struct VerifyCommand: Subcommand {
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
             + (report.signer.map { ", signed by \($0.shown)" } ?? "")
         )
-      } catch  where archives.isEmpty && isGone(path, error) {
+      } catch  where archives.names.isEmpty && isGone(path, error) {
         // Removed since the repository was listed, perhaps while it was read.
         continue
       } catch {
@@ -157,10 +151,9 @@ struct VerifyCommand: Subcommand {
   ) throws -> ([String], [Repository.Unreadable]) {
     // All archives of one container are in one shard: what they share is read once.
     func isOwn(_ path: String) -> Bool { shard?.contains(ArchiveIndex.owner(ofFile: path.lastName)) ?? true }
-    if !archives.isEmpty { return (archives.filter(isOwn), []) }
-    let path = try repository.required(
-      configuration, or: "nothing to verify; give archives, or -r REPOSITORY")
-    let listing = try Repository(path).list(keys: keys.quick)
+    guard let listing = try archives.listing(configuration, keys, "verify") else {
+      return (archives.names.filter(isOwn), [])
+    }
     let paths = listing.items.map(\.path) + listing.locked.map(\.path)
     return (paths.filter(isOwn), listing.unreadable.filter { isOwn($0.path) })
   }
@@ -223,7 +216,8 @@ extension VerifyCommand {
   private func run(
     _ batch: Batch, _ keys: AgeKeys, _ limit: ExpansionLimit, _ trusted: TrustedKeys?
   ) throws {
-    let path = try repository.required(batch.configuration, or: "nothing to verify; give -r REPOSITORY")
+    let path = try archives.repository.required(
+      batch.configuration, or: "nothing to verify; give -r REPOSITORY")
     let index = try ArchiveIndex(Repository(path))
     let summary = try batch.run(showing, common, .verify) { [data] container in
       guard let path = index.newest(app: container.app, instance: container.instance) else {

@@ -125,6 +125,31 @@ extension RepositoryOptions {
   }
 }
 
+/// Archives, or all of a repository.
+struct ArchivesOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      """
+      Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest (default: all of the \
+      repository).
+      """, valueName: "archives"), completion: .file())
+  var names: [String] = []
+  @OptionGroup var repository: RepositoryOptions
+
+  /// What the repository has; nil for a command that was given archives.
+  ///
+  /// - Parameter verb: what the command does with archives.
+  func listing(
+    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, _ verb: String
+  ) throws -> Repository.Listing? {
+    guard names.isEmpty else { return nil }
+    let path = try repository.required(
+      configuration, or: "nothing to \(verb); give archives, or -r REPOSITORY")
+    return try Repository(path).list(keys: keys.quick)
+  }
+}
+
+/// An archive, and how it is read.
 struct ArchiveOptions: ParsableArguments {
   @Argument(
     help: "An archive: its file, or with -r its ID, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
