@@ -90,6 +90,15 @@ enum Output {
     if !isQuiet { StandardStreams.note(plain(Program.current.named(text)) + "\n") }
   }
 
+  /// Whether a person wants to go on, after the lines that say what would happen.
+  static func isConfirmed(_ lines: [String], _ text: String) -> Bool {
+    StandardStreams.asking {
+      for line in lines { message("  \(line)") }
+      message("\(text) Continue? [y/N]")
+      return ["y", "yes"].contains(readLine()?.lowercased())
+    }
+  }
+
   /// Whether only results, warnings and errors are printed.
   static var isQuiet: Bool { StandardStreams.isQuiet }
 

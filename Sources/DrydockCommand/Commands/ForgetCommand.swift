@@ -132,13 +132,12 @@ struct ForgetCommand: Subcommand {
       throw UsageError("--everything asks on a terminal, and there is none; give --yes")
     }
     let report = try place.forgetEverything(app: app, instance: instance, keys: keys, dryRun: true)
-    for owner in Set(report.removed.map(\.owner)).sorted() { Output.message("  - \(owner)".printable) }
-    Output.message(
-      "\(Output.count(report.removed.count, "archive")), \(Output.size(report.bytesFreed)), will be removed for good. "
-        + "Continue? [y/N]")
-    if ["y", "yes"].contains(readLine()?.lowercased()) { return true }
-    Output.message("nothing was removed")
-    return false
+    let isConfirmed = Output.isConfirmed(
+      Set(report.removed.map(\.owner)).sorted().map { "- \($0)".printable },
+      "\(Output.count(report.removed.count, "archive")), \(Output.size(report.bytesFreed)), will be removed for good."
+    )
+    if !isConfirmed { Output.message("nothing was removed") }
+    return isConfirmed
   }
 
   private func document(_ report: Repository.ForgetReport) -> ResultObject {

@@ -129,14 +129,10 @@ struct RestoreCommand: Subcommand {
   }
 
   @Sendable private static func confirm(removing removed: [ContainerPath]) throws {
-    let answer = StandardStreams.asking {
-      for line in removed.lazy.map({ "- \($0)" }).lines(10) { Output.message("  \(line)") }
-      Output.message(
-        "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Continue? [y/N]"
-      )
-      return readLine()
-    }
-    if ["y", "yes"].contains(answer?.lowercased()) { return }
+    let isConfirmed = Output.isConfirmed(
+      removed.lazy.map { "- \($0)" }.lines(10),
+      "\(Output.count(removed.count, "path")) that the archive does not have will be removed.")
+    if isConfirmed { return }
     Output.message("nothing was changed; --keep-extra leaves them where they are")
     throw ExitStatus.failed.code
   }
