@@ -33,14 +33,9 @@ extension DrydockTool {
   }
 }
 
-/// The program `drydock` itself, whose migrations are in a directory.
-package enum DrydockProgram {
-  /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
-  package static func main() { Program.run() }
-}
-
-/// The program that runs: arguments in, words or JSON out, exit codes; nothing else.
-struct Program: Sendable {
+/// The program that runs: arguments in, words or JSON out, exit codes; nothing else. By itself it is `drydock`, whose
+/// migrations are in a directory.
+package struct Program: Sendable {
   var name = "drydock"
   /// Migrations that it brings with it; nil when they are in a directory.
   var plan: (any MigrationPlan.Type)?
@@ -55,7 +50,8 @@ struct Program: Sendable {
       .replacing(#/(?m)(^ *|`|Example: )drydock(?=[ :])/#) { "\($0.output.1)\(name)" }
   }
 
-  static func run() {
+  /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
+  package static func run() {
     StandardStreams.prepare()
     raiseFileLimit()
     returnLargeBlocks()

@@ -2,5 +2,5 @@ import DrydockCommand
 
 @main
 struct DrydockMain {
-  static func main() { DrydockProgram.main() }
+  static func main() { Program.run() }
 }
