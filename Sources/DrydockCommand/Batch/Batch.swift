@@ -23,25 +23,24 @@ struct Batch {
 
   var job: Job { log.job }
 
-  /// Does the work on each container, and prints each result.
-  ///
-  /// - Parameters:
-  ///   - phase: what the progress shows beside the containers; nil for a command that shows none.
-  ///   - isChange: whether the work changes containers. One that it finds unchanged may be changed by an earlier job of
-  ///     the run, which could not record that.
-  ///   - work: runs on several threads.
-  /// - Returns: the summary, to be printed by ``finish(_:)``.
+  /// Does work that changes nothing on each container, and prints each result, with the progress.
   func run(
-    _ showing: ProgressOptions, _ common: CommonOptions, _ phase: WorkProgress.Phase, isChange: Bool = false,
+    _ showing: ProgressOptions, _ common: CommonOptions, _ phase: WorkProgress.Phase,
     _ work: @escaping @Sendable (Container) throws -> BatchResult
   ) throws -> BatchSummary {
     try showing.during(common) { progress in
       progress?.begin(phase)
-      return run(progress, isChange: isChange, work)
+      return run(progress, work)
     }
   }
 
-  /// The same without showing progress.
+  /// Does the work on each container, and prints each result.
+  ///
+  /// - Parameters:
+  ///   - isChange: whether the work changes containers. One that it finds unchanged may be changed by an earlier job of
+  ///     the run, which could not record that.
+  ///   - work: runs on several threads.
+  /// - Returns: the summary, to be printed by ``finish(_:)``.
   func run(
     _ progress: WorkProgress? = nil, isChange: Bool = false,
     _ work: @escaping @Sendable (Container) throws -> BatchResult
