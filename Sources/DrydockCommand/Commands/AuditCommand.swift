@@ -60,9 +60,9 @@ struct AuditCommand: Subcommand {
     let one = container.one
     let reports = try PipelineReports(log)
     try page.reporting("Audit", one.path) {
-      let declared = try declaration()
+      let options = try options()
       try one.reading(common.configuration(), expansion) { opened in
-        try audit(opened, one, declared, reports)
+        try audit(opened, one, options, reports)
       }
     }
   }
@@ -88,13 +88,18 @@ struct AuditCommand: Subcommand {
     return bundle?.replacing(with: files) ?? files
   }
 
-  private func audit(
-    _ opened: Container, _ one: ContainerOptions, _ declared: AppDeclaration?,
-    _ reports: PipelineReports
-  ) throws {
+  private func options() throws -> AuditOptions {
     var options = AuditOptions()
     options.transaction = try container.wait.transaction(deviceKeys)
-    options.app = declared
+    options.app = try declaration()
+    return options
+  }
+
+  private func audit(
+    _ opened: Container, _ one: ContainerOptions, _ options: AuditOptions,
+    _ reports: PipelineReports
+  ) throws {
+    var options = options
     var report = try showing.during(common) {
       options.transaction.progress = $0
       return try opened.audit(options)
@@ -119,10 +124,8 @@ struct AuditCommand: Subcommand {
 extension AuditCommand {
   /// Audits every container of a batch.
   private func run(_ batch: Batch) throws {
-    var options = AuditOptions()
-    options.transaction = try container.wait.transaction(deviceKeys)
-    options.app = try declaration()
-    let summary = try batch.run(showing, common, .inspect) { [options, failOn] container in
+    let options = try options()
+    let summary = try batch.run(showing, common, .inspect) { [failOn] container in
       let report = try container.audit(options)
       var result = BatchResult(
         state: .unchanged, text: report.summary, document: Self.document(report))

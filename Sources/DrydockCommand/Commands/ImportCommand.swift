@@ -278,13 +278,10 @@ extension ImportReport {
     let left = leftOut.lazy.map { "\($0.name): \($0.reason)" }
     for line in left.lines(20, more: "more of these; --json lists all") { Output.warning(line) }
     if missingFiles > 0 {
-      let numbers = [missingFiles, files + missingFiles].map {
-        $0.formatted(.number.locale(Locale(identifier: "en_US")))
-      }
+      let numbers = [missingFiles, files + missingFiles].map(NumberText.grouped)
       Output.warning("\(numbers.joined(separator: " of ")) files missing")
     }
   }
-
 }
 
 extension DeviceSource {

@@ -53,7 +53,7 @@ struct TestCommand: Subcommand {
     try refuseFile(saveFailures)
     let configuration = try common.configuration()
     let found = try migrations.validation(configuration)
-    let reports = try PipelineReports(documents)
+    let reports = try PipelineReports(documents.log, documents)
     if !found.problems.isEmpty { try reports.write(found) }
     try found.throwUnlessClean(asJSON: common.json)
     let job = try job.job("test")
@@ -204,27 +204,17 @@ struct FixtureOptions: ParsableArguments {
   func suite(
     _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: FixtureSuite.Options
   ) throws -> FixtureSuite {
-    do { return try load(catalog, configuration, options) } catch var error as DrydockError
-      where error.code == .malformed
-    {
-      // A file that the user wrote, not one of a container's: validation, as with migrations.
-      error.code = .badConfiguration
-      throw error
+    try CommonOptions.readingUserFile {
+      if let whole = whole(configuration) {
+        return try FixtureSuite(catalog, fixtures: whole, configuration: configuration, options: options)
+      }
+      return try FixtureSuite(
+        catalog, fixtures: chosen(configuration), configuration: configuration, options: options)
     }
-  }
-
-  private func load(
-    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: FixtureSuite.Options
-  ) throws -> FixtureSuite {
-    if let whole = try whole(configuration) {
-      return try FixtureSuite(catalog, fixtures: whole, configuration: configuration, options: options)
-    }
-    return try FixtureSuite(
-      catalog, fixtures: chosen(configuration), configuration: configuration, options: options)
   }
 
   /// The directory of which all fixtures are meant.
-  private func whole(_ configuration: ContainerConfiguration) throws -> String? {
+  private func whole(_ configuration: ContainerConfiguration) -> String? {
     guard names.isEmpty else {
       return names.count == 1 && isDirectory(names[0]) && !isFixture(names[0])
         && find(names[0], configuration) == nil

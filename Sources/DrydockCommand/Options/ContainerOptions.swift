@@ -42,11 +42,15 @@ struct CommonOptions: ParsableArguments {
 
   /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
   func configuration() throws -> ContainerConfiguration {
-    do {
+    try Self.readingUserFile {
       if let file = config ?? Environment["CONFIG"] { return try ContainerConfiguration(file: file) }
       return try ContainerConfiguration.find(from: FileManager.default.currentDirectoryPath)
-    } catch var error as DrydockError where error.code == .malformed {
-      // A file that the user wrote, not one of the container's: validation, as with migrations.
+    }
+  }
+
+  /// Reads a file that the user wrote, not one of a container's: a malformed one is validation, as with migrations.
+  static func readingUserFile<Value>(_ body: () throws -> Value) throws -> Value {
+    do { return try body() } catch var error as DrydockError where error.code == .malformed {
       error.code = .badConfiguration
       throw error
     }

@@ -79,22 +79,14 @@ struct ReportFile {
 /// What a build server gets of a result: files, and in GitHub Actions annotations and a summary.
 struct PipelineReports {
   private let junit, markdown, sarif: ReportFile?
-  private let variables: [String: String]
+  private let variables = ProcessInfo.processInfo.environment
   private let directory = FileManager.default.currentDirectoryPath
 
-  init(
-    _ options: ReportOptions, variables: [String: String] = ProcessInfo.processInfo.environment
-  ) throws {
-    junit = try ReportFile(options.junit, option: "--junit")
-    markdown = try ReportFile(options.markdown, option: "--markdown")
-    sarif = try ReportFile(options.log.sarif, option: "--sarif")
-    self.variables = variables
-  }
-
-  /// The reports of a command whose only document is a log.
-  init(_ option: SARIFOption, variables: [String: String] = ProcessInfo.processInfo.environment) throws {
-    (junit, markdown, sarif) = (nil, nil, try ReportFile(option.sarif, option: "--sarif"))
-    self.variables = variables
+  /// - Parameter options: nil for a command whose only document is a log.
+  init(_ log: SARIFOption, _ options: ReportOptions? = nil) throws {
+    junit = try ReportFile(options?.junit, option: "--junit")
+    markdown = try ReportFile(options?.markdown, option: "--markdown")
+    sarif = try ReportFile(log.sarif, option: "--sarif")
   }
 
   func write(_ result: FixtureSuite.Report) throws {

@@ -34,12 +34,12 @@ struct SuiteText {
     for note in result.allNotes { Output.line("note: \(Advice.added(to: note))".printable) }
     let verdict = isRecorded || !result.passed ? "" : "; goldens could not be recorded: FAILED"
     let role: TextRole = result.passed && isRecorded ? .passed : .failed
-    Output.line("\(result.conclusion)\(verdict) (\(Self.seconds(result.seconds)))", role)
+    Output.line("\(result.conclusion)\(verdict) (\(NumberText.seconds(result.seconds)))", role)
   }
 
   private func write(_ fixture: FixtureResult) {
     let name = fixture.name.printable.padding(toLength: width, withPad: " ", startingAt: 0)
-    let time = Self.seconds(fixture.seconds)
+    let time = NumberText.seconds(fixture.seconds)
     let versions = "version \(fixture.from) → \(fixture.to) (\(time))"
     switch fixture.state {
     case .passed: Output.line("  \(name)  passed         \(versions)", .passed)
@@ -60,6 +60,4 @@ struct SuiteText {
       for line in lines { Output.line(Advice.added(to: line)) }
     }
   }
-
-  private static func seconds(_ seconds: Double) -> String { String(format: "%.2f s", seconds) }
 }
