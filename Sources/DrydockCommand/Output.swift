@@ -160,18 +160,10 @@ enum Output {
     text.withUTF8 { StandardStreams.result(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Bytes for people: `1.4 MB`.
-  static func size(_ bytes: UInt64) -> String { NumberText.size(bytes) }
-
   /// A word of a command line, in quotes where a shell would read it as something else.
   static func word(_ text: String) -> String {
     let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_./-+,:@%=".contains($0)) }
     return isPlain && !text.isEmpty ? text : "'\(text.replacing("'", with: "'\\''"))'"
-  }
-
-  /// A count with its noun: `1 file`, `2 files`.
-  static func count(_ number: Int, _ noun: String, _ plural: String? = nil) -> String {
-    NumberText.count(number, noun, plural)
   }
 
   /// Rows as columns, the last one ragged. On a terminal a last column that is too wide goes on below itself.

@@ -107,14 +107,15 @@ struct Batch {
       let counts = RunState.allCases.map { (summary.count($0), $0.rawValue) }.filter { $0.0 > 0 }
       let part = job.shard.map { " of shard \($0)" } ?? ""
       Output.line(
-        "\(Output.count(containers.count, "container"))\(part)"
+        "\(NumberText.count(containers.count, "container"))\(part)"
           + (counts.isEmpty ? "" : ": " + counts.map { "\($0) \($1)" }.joined(separator: ", ")))
       if let undo, summary.count(.changed) > 0, !Output.isQuiet {
         Output.advice("run \(job.run); `drydock rollback --all \(path) \(undo)` undoes it")
       }
     }
     if leftOut > 0 {
-      Output.note("\(Output.count(leftOut, "container")) left for later: without --first, all are worked on")
+      Output.note(
+        "\(NumberText.count(leftOut, "container")) left for later: without --first, all are worked on")
     }
     if !summary.passedOver.isEmpty {
       Output.note(
@@ -192,7 +193,7 @@ private struct BatchRows {
     if skipped > 0 {
       summary.exitCode = ExitStatus.incomplete.rawValue
       Output.error(
-        "\(Output.count(skipped, "container")) not started, because more had failed than --max-failures allows; remove the "
+        "\(NumberText.count(skipped, "container")) not started, because more had failed than --max-failures allows; remove the "
           + "cause, then run it again")
     }
   }

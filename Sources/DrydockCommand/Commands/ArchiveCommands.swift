@@ -102,7 +102,8 @@ struct ListCommand: Subcommand {
     }
     return [
       String(archive.id.prefix(idLength)), archive.time, archive.app.printable, archive.instance.printable,
-      header?.schemaVersion.map(String.init) ?? "?", header?.kind.rawValue ?? "?", Output.size(archive.size),
+      header?.schemaVersion.map(String.init) ?? "?", header?.kind.rawValue ?? "?",
+      NumberText.size(archive.size),
       note(notes.joined(separator: ", "), archive.tags),
     ]
   }
@@ -158,7 +159,9 @@ struct ShowCommand: Subcommand {
 
     var row: [String] {
       let link = linkTarget.map { " → \(ContainerPath.printable(Array($0.utf8)))" }
-      return [mode, kind, Output.size(bytes), path.description + (link ?? hardLink.map { " = \($0)" } ?? "")]
+      return [
+        mode, kind, NumberText.size(bytes), path.description + (link ?? hardLink.map { " = \($0)" } ?? ""),
+      ]
     }
   }
 

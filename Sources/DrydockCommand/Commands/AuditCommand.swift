@@ -136,7 +136,7 @@ extension AuditCommand {
         result.failure = Failure(.validation, worst.rule.rawValue, worst.message, worst.path)
       } else if !report.unreadable.isEmpty {
         result.exit = .incomplete
-        result.text += "; \(Output.count(report.unreadable.count, "place")) could not be read, exit 3"
+        result.text += "; \(NumberText.count(report.unreadable.count, "place")) could not be read, exit 3"
       }
       return result
     }

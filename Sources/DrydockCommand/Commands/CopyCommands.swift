@@ -74,8 +74,8 @@ struct ExportCommand: Subcommand {
       ])
     }
     Output.message(
-      "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes))\(encryption == nil ? "" : ", encrypted"); every byte was compared with its hash"
+      "\(NumberText.count(report.entries, "path")), \(NumberText.size(report.contentBytes)) of content in "
+        + "\(NumberText.size(report.archiveBytes))\(encryption == nil ? "" : ", encrypted"); every byte was compared with its hash"
     )
     if report.dropsVaultItems {
       Output.note(

@@ -193,7 +193,7 @@ struct DefaultsExportCommand: Subcommand {
           "file": path, "output": output, "format": format.rawValue, "keys": file.root.count,
         ])
       }
-      Output.message("wrote \(Output.count(file.root.count, "setting")) to \(output)")
+      Output.message("wrote \(NumberText.count(file.root.count, "setting")) to \(output)")
     }
   }
 }
@@ -239,6 +239,6 @@ struct DefaultsConvertCommand: Subcommand {
     if common.json {
       return Output.json(["output": target, "format": format.rawValue, "bytes": bytes.count])
     }
-    Output.message("wrote \(Output.count(bytes.count, "byte")) to \(target)")
+    Output.message("wrote \(NumberText.count(bytes.count, "byte")) to \(target)")
   }
 }

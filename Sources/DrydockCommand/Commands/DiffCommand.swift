@@ -91,7 +91,9 @@ struct DiffCommand: Subcommand {
       ])
     } else {
       for line in opening { Output.line(line) }
-      if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }
+      if difference.isEmpty {
+        Output.line("no difference in \(NumberText.count(comparison.compared, "path"))")
+      }
       Output.difference(difference, limit: details ? nil : 20)
       comparison.reportOmissions()
     }
@@ -153,7 +155,7 @@ extension Comparison {
     let lost = notCompared.filter(\.isLoss)
     let rest = notCompared.count - lost.count
     if rest > 0 {
-      Output.line("not compared: \(Output.count(rest, "path")) that a rule excludes from backups")
+      Output.line("not compared: \(NumberText.count(rest, "path")) that a rule excludes from backups")
     }
     for path in lost { Output.warning("not compared: \(path.path) \(path.reason)") }
   }

@@ -112,8 +112,8 @@ extension CaptureReport {
     Output.line("schema version: \(version)\(marked)")
     Output.line("kept")
     let counts = [
-      Output.count(settings, "settings file"), Output.count(files, "other file"),
-      Output.count(vaultItems, "vault item"),
+      NumberText.count(settings, "settings file"), NumberText.count(files, "other file"),
+      NumberText.count(vaultItems, "vault item"),
     ]
     Output.line("  \(counts.joined(separator: ", "))")
     Output.table(
@@ -121,7 +121,7 @@ extension CaptureReport {
         let all = table.kept == table.of
         return [
           "\(table.database): \(table.table)",
-          all ? Output.count(table.of, "row") : "\(table.kept) of \(Output.count(table.of, "row"))",
+          all ? NumberText.count(table.of, "row") : "\(table.kept) of \(NumberText.count(table.of, "row"))",
         ]
       })
     Output.line("replaced")
@@ -129,7 +129,7 @@ extension CaptureReport {
     Output.table(
       replaced.map { item in
         let parts = [
-          item.secrets == 0 ? nil : Output.count(item.secrets, "secret"),
+          item.secrets == 0 ? nil : NumberText.count(item.secrets, "secret"),
           item.chosen == 0 ? nil : "\(item.chosen) by rule",
           item.others == 0 ? nil : "\(item.others) with a value replaced elsewhere",
         ]

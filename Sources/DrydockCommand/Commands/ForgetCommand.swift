@@ -134,7 +134,7 @@ struct ForgetCommand: Subcommand {
     let report = try place.forgetEverything(app: app, instance: instance, keys: keys, dryRun: true)
     let isConfirmed = Output.isConfirmed(
       Set(report.removed.map(\.owner)).sorted().map { "- \($0)".printable },
-      "\(Output.count(report.removed.count, "archive")), \(Output.size(report.bytesFreed)), will be removed for good."
+      "\(NumberText.count(report.removed.count, "archive")), \(NumberText.size(report.bytesFreed)), will be removed for good."
     )
     if !isConfirmed { Output.message("nothing was removed") }
     return isConfirmed
@@ -188,7 +188,7 @@ struct ForgetCommand: Subcommand {
           let reasons = entry.reasons.joined(separator: ", ")
           let tags: [String] = entry.tags.map { "#\($0)" }
           let why = ((reasons.isEmpty ? [] : [reasons]) + tags).joined(separator: " ").printable
-          rows.append([word, String(entry.id.prefix(8)), entry.time, Output.size(entry.size), why])
+          rows.append([word, String(entry.id.prefix(8)), entry.time, NumberText.size(entry.size), why])
         }
       }
       Output.table(rows)
@@ -196,18 +196,18 @@ struct ForgetCommand: Subcommand {
     for chain in report.compacted {
       Output.line(
         "\(dryRun ? "would compact" : "compacted") \(chain.app)/\(chain.instance): "
-          + "\(Output.count(chain.kept, "archive")) without \(chain.removed) that they needed, from "
-          + "\(Output.size(chain.bytesBefore)) to \(dryRun ? "about " : "")\(Output.size(chain.bytesAfter))"
+          + "\(NumberText.count(chain.kept, "archive")) without \(chain.removed) that they needed, from "
+          + "\(NumberText.size(chain.bytesBefore)) to \(dryRun ? "about " : "")\(NumberText.size(chain.bytesAfter))"
           .printable)
     }
     let count = report.removed.count + report.compacted.map(\.removed).reduce(0, +)
-    let removed = Output.count(count, "archive")
+    let removed = NumberText.count(count, "archive")
     Output.line(
       count == 0
         ? "nothing to remove"
         : dryRun
-          ? "dry run: nothing was removed; \(removed), \(Output.size(report.bytesFreed)), would be"
-          : "removed: \(removed), \(Output.size(report.bytesFreed)) freed")
+          ? "dry run: nothing was removed; \(removed), \(NumberText.size(report.bytesFreed)), would be"
+          : "removed: \(removed), \(NumberText.size(report.bytesFreed)) freed")
   }
 }
 

@@ -40,7 +40,7 @@ struct ImportCommand: Subcommand {
       let contents = try opened.list()
       return list(contents, DescribedBackup(found)) {
         [
-          $0.kind.rawValue, $0.id, Output.count($0.files, "file"), Output.size($0.bytes),
+          $0.kind.rawValue, $0.id, NumberText.count($0.files, "file"), NumberText.size($0.bytes),
           $0.damaged > 0 ? "\($0.damaged) damaged" : "",
         ]
       }
@@ -60,7 +60,7 @@ struct ImportCommand: Subcommand {
       let contents = try found.list(key, limit: expansion.limit())
       return list(contents, DescribedBackup(found)) {
         [
-          $0.package, Output.count($0.files, "file"), Output.size($0.bytes),
+          $0.package, NumberText.count($0.files, "file"), NumberText.size($0.bytes),
           $0.hasProgram ? "with its program" : "",
         ]
       }
@@ -177,8 +177,10 @@ struct ImportTargetOptions: ParsableArguments {
   }
 
   private static func summary(_ report: ImportReport, _ app: some ImportedApp) -> String {
-    let items = report.vaultItems.isEmpty ? "" : ", \(Output.count(report.vaultItems.count, "vault item"))"
-    return "imported \(app.app): \(Output.count(report.files, "file")), \(Output.size(report.bytes))\(items)"
+    let items =
+      report.vaultItems.isEmpty ? "" : ", \(NumberText.count(report.vaultItems.count, "vault item"))"
+    return
+      "imported \(app.app): \(NumberText.count(report.files, "file")), \(NumberText.size(report.bytes))\(items)"
   }
 
   private func write(
@@ -192,7 +194,7 @@ struct ImportTargetOptions: ParsableArguments {
       let excluded = snapshot.excluded.count
       Output.message(
         Self.summary(report, app)
-          + (excluded > 0 ? "; excluded \(Output.count(excluded, "path")) by rule" : ""))
+          + (excluded > 0 ? "; excluded \(NumberText.count(excluded, "path")) by rule" : ""))
       snapshot.printNotes()
     }
     snapshot.printLosses(isForeign: false)
@@ -203,7 +205,8 @@ struct ImportTargetOptions: ParsableArguments {
     Output.line(Self.summary(report, app))
     Output.line("  \(container.root)")
     for group in container.groups {
-      Output.line("group \(group.id): \(Output.count(report.groups[group.id] ?? 0, "file"))\n  \(group.root)")
+      Output.line(
+        "group \(group.id): \(NumberText.count(report.groups[group.id] ?? 0, "file"))\n  \(group.root)")
     }
     // What the directory itself does not show, other commands have to be told.
     let seen = try? Container(at: container.root)

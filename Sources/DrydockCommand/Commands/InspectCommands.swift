@@ -73,8 +73,9 @@ struct InspectCommand: Subcommand {
     Output.table(
       excluded.map { item in
         [
-          item.path.description, "\(Output.size(item.diskBytes)) on disk",
-          item.pathsBelow == 0 ? "" : "\(Output.count(item.pathsBelow, "path")) below", item.rule.description,
+          item.path.description, "\(NumberText.size(item.diskBytes)) on disk",
+          item.pathsBelow == 0 ? "" : "\(NumberText.count(item.pathsBelow, "path")) below",
+          item.rule.description,
         ]
       }, indent: "")
   }

@@ -138,7 +138,7 @@ struct MigrateCommand: Subcommand {
     if count > 0 {
       let items = exposed.map { "\n  " + "\($0.archive): \($0.key) in \($0.file)".printable }
       Output.warning(
-        "unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
+        "unencrypted archives still hold what was moved into the vault: \(NumberText.count(count, "archive")); "
           + "rotate these secrets\(items.joined())")
     }
     for archive in notSearched {
@@ -187,7 +187,7 @@ struct MigrateCommand: Subcommand {
     }
     if let failure = result.failure {
       failure.report(asJSON: false)
-      let count = Output.count(result.outcomes.count, "migration")
+      let count = NumberText.count(result.outcomes.count, "migration")
       Output.note("committed before that: \(count); `drydock rollback` reverts one at a time")
       if let archive = result.outcomes.first?.value.snapshot {
         Output.note(

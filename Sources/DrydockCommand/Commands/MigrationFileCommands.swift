@@ -84,7 +84,7 @@ struct ReleaseCommand: Subcommand {
       ])
     }
     Output.line(
-      "release \(release.name) has version \(release.version), with \(Output.count(numbers.count, "new migration"))"
+      "release \(release.name) has version \(release.version), with \(NumberText.count(numbers.count, "new migration"))"
     )
     for warning in warnings { Output.warning(Advice.added(to: warning).printable) }
   }
@@ -161,7 +161,7 @@ struct ValidateCommand: Subcommand {
         "warnings": found.problems.isEmpty ? catalog.warnings : [], "problems": problems,
       ])
     } else if found.problems.isEmpty {
-      Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
+      Output.line("\(NumberText.count(catalog.migrations.count, "migration")), in order")
       Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })
     }
     try found.throwUnlessClean()

@@ -131,7 +131,7 @@ struct RestoreCommand: Subcommand {
   @Sendable private static func confirm(removing removed: [ContainerPath]) throws {
     let isConfirmed = Output.isConfirmed(
       removed.lazy.map { "- \($0)" }.lines(10),
-      "\(Output.count(removed.count, "path")) that the archive does not have will be removed.")
+      "\(NumberText.count(removed.count, "path")) that the archive does not have will be removed.")
     if isConfirmed { return }
     Output.message("nothing was changed; --keep-extra leaves them where they are")
     throw ExitStatus.failed.code
@@ -164,9 +164,9 @@ struct RestoreCommand: Subcommand {
   private func write(_ result: RestoreResult, isDone: Bool) {
     let report = result.restore
     Output.line(
-      "\(isDone ? "restored" : "to restore"): \(Output.count(report.restored.count, "path")), removed: "
+      "\(isDone ? "restored" : "to restore"): \(NumberText.count(report.restored.count, "path")), removed: "
         + "\(report.removed.count), already up to date: \(report.unchanged), preserved: "
-        + "\(report.preserved.count); \(Output.size(report.bytesRead)) read from the archive")
+        + "\(report.preserved.count); \(NumberText.size(report.bytesRead)) read from the archive")
     report.vault?.write(isDone: isDone)
     if let migration = result.migration {
       Output.line("migrations of the archive's data:")
@@ -178,7 +178,7 @@ struct RestoreCommand: Subcommand {
     for path in report.restoredUnderExcluded { Output.line("  restored, although now excluded: \(path)") }
     for kept in report.keptValues {
       Output.line(
-        "  \(kept.path): \(Output.count(kept.keys, "key")) of iCloud \(kept.keys == 1 ? "keeps its" : "keep their") "
+        "  \(kept.path): \(NumberText.count(kept.keys, "key")) of iCloud \(kept.keys == 1 ? "keeps its" : "keep their") "
           + "value, which another device may have written since")
     }
     for path in report.deviceSettings {
@@ -191,7 +191,7 @@ struct RestoreCommand: Subcommand {
     }
     if !report.withoutSetID.isEmpty {
       Output.note(
-        "set-user-id, set-group-id or capabilities of \(Output.count(report.withoutSetID.count, "path")) "
+        "set-user-id, set-group-id or capabilities of \(NumberText.count(report.withoutSetID.count, "path")) "
           + "\(isDone ? "were" : "would be") left out; --keep-set-id restores them from an archive that you trust"
       )
     }

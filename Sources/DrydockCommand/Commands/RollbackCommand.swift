@@ -199,7 +199,7 @@ extension RollbackCommand {
     guard containers.count > 1 else { return }
     let shown = containers.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(5).map {
       text, names in
-      "\(Output.count(names.count, "container")) such as \(names[0].printable) (\(text))"
+      "\(NumberText.count(names.count, "container")) such as \(names[0].printable) (\(text))"
     }
     throw DrydockError(
       .ambiguous,

@@ -136,12 +136,12 @@ struct SnapshotCommand: Subcommand {
     let isForeign = container.one.isForeign
     if common.quiet { return report.printLosses(isForeign: isForeign) }
     Output.message(
-      "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
+      "\(NumberText.count(report.entries, "path")), \(NumberText.size(report.contentBytes)) of content in "
+        + "\(NumberText.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
         + "\(report.signedBy.isEmpty ? "" : ", signed")"
         + "\(report.header.parent.map { ", the changes since \($0.short)" } ?? ""); "
         + "\(includeExcluded ? "stored although excluded:" : "excluded") "
-        + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
+        + "\(NumberText.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
     report.printLosses(isForeign: isForeign)
     report.printNotes()
     if let vault = report.vault, vault.problem == nil, report.isEncrypted {
@@ -154,7 +154,7 @@ struct SnapshotCommand: Subcommand {
   private func printNotes(_ vault: SnapshotVault, hasKeys: Bool) {
     if let leaving = vault.leaving, let staying = vault.staying {
       Output.message(
-        "\(Output.count(leaving, "item")) of the vault can be restored on other devices; \(staying) only on this one"
+        "\(NumberText.count(leaving, "item")) of the vault can be restored on other devices; \(staying) only on this one"
       )
     } else if !hasKeys {
       Output.note(
@@ -186,7 +186,7 @@ extension SnapshotCommand {
         options.tags += ["run=\(run)", own]
       }
       let report = try container.snapshot(into: place, options: options)
-      let size = Output.size(report.archiveBytes)
+      let size = NumberText.size(report.archiveBytes)
       let version = report.header.schemaVersion
       return BatchResult(
         state: .changed, text: "\(report.path), \(report.isIncomplete ? "incomplete, exit 3" : size)",
@@ -247,7 +247,7 @@ extension SnapshotReport {
   func printNotes() {
     for (path, count) in behind.sorted(by: { $0.key < $1.key }) {
       Output.note(
-        "\(path): not stored: \(Output.count(Int(clamping: count), "byte")) behind its last page, which SQLite does not use"
+        "\(path): not stored: \(NumberText.count(Int(clamping: count), "byte")) behind its last page, which SQLite does not use"
       )
     }
   }

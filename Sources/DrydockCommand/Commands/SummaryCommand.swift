@@ -54,7 +54,7 @@ struct SummaryCommand: Subcommand {
   }
 
   private func write(_ summary: RunSummary, _ report: Report) {
-    Output.line("\(summary.title), \(Output.count(summary.files, "file"))")
+    Output.line("\(summary.title), \(NumberText.count(summary.files, "file"))")
     Output.line(summary.conclusion, summary.failures.isEmpty && !summary.isIncomplete ? .passed : .failed)
     for section in report.sections { Output.write(section) }
     for notice in report.notices { Output.write(Notice(notice.role ?? .note, notice.text)) }

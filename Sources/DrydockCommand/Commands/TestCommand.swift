@@ -123,7 +123,7 @@ struct TestCommand: Subcommand {
       return number == 0 ? nil : "\(number) \(change.rawValue)"
     }
     let words = counts.isEmpty ? "" : ": " + counts.joined(separator: ", ")
-    return Output.count(goldens.count, "golden") + words
+    return NumberText.count(goldens.count, "golden") + words
   }
 
   /// Before minutes of checks, not after.

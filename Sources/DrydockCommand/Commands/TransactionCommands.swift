@@ -36,10 +36,10 @@ struct LogCommand: Subcommand {
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
       entries.map { entry in
-        let undo = entry.undoBytes > 0 ? ", undo \(Output.size(entry.undoBytes))" : ""
+        let undo = entry.undoBytes > 0 ? ", undo \(NumberText.size(entry.undoBytes))" : ""
         return [
           entry.transaction.description, entry.kind.rawValue, entry.state.rawValue,
-          "\(entry.summary) (\(Output.count(entry.changes, "path"))\(undo))"
+          "\(entry.summary) (\(NumberText.count(entry.changes, "path"))\(undo))"
             + (entry.archive.map { ", after the snapshot \($0)" } ?? "")
             + (entry.run.map { ", run \($0)" } ?? ""),
         ]

@@ -139,8 +139,8 @@ struct VaultListCommand: Subcommand {
       return Output.advice("no vault; `drydock vault set` makes one at \(opened.vaultPath)")
     }
     Output.line(
-      "\(opened.vaultPath): \(Output.count(items.count, "item")), sealed to "
-        + Output.count(vault.recipients.count, "key"))
+      "\(opened.vaultPath): \(NumberText.count(items.count, "item")), sealed to "
+        + NumberText.count(vault.recipients.count, "key"))
     Output.table(items.map(\.row))
   }
 }

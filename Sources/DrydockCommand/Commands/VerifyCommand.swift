@@ -104,7 +104,7 @@ struct VerifyCommand: Subcommand {
         guard !common.json, !common.quiet else { continue }
         let depth = data ? "every byte" : "structure"
         Output.line(
-          "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
+          "ok  \(path)  \(NumberText.count(report.entries, "path")), \(NumberText.size(report.contentBytes)), \(depth)"
             + (report.signer.map { ", signed by \($0.shown)" } ?? "")
         )
       } catch  where archives.names.isEmpty && isGone(path, error) {
@@ -188,7 +188,7 @@ struct VerifyCommand: Subcommand {
     let comparison = found.comparison
     if found.isEqual {
       if !common.quiet {
-        Output.line("same \(path)  \(Output.count(comparison.compared, "path")), every byte")
+        Output.line("same \(path)  \(NumberText.count(comparison.compared, "path")), every byte")
       }
     } else {
       Output.line("OTHER \(path)  the container differs from the archive by")
@@ -199,7 +199,7 @@ struct VerifyCommand: Subcommand {
       }
     }
     if let left = found.vault?.notRestored.count, left > 0 {
-      Output.line("not compared: \(Output.count(left, "vault item")) that no restore brings back here")
+      Output.line("not compared: \(NumberText.count(left, "vault item")) that no restore brings back here")
     }
     comparison.reportOmissions()
   }
@@ -231,7 +231,7 @@ extension VerifyCommand {
       let version = report.header.schemaVersion
       return BatchResult(
         state: .unchanged,
-        text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)"
+        text: "\(path.lastName), \(NumberText.count(report.entries, "path")), \(depth)"
           + (report.signer.map { ", signed by \($0.shown)" } ?? ""),
         document: report.document(path),
         versions: (version, version))

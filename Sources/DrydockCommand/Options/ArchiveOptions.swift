@@ -90,7 +90,7 @@ struct RepositoryOptions: ParsableArguments {
     // Of an encrypted one that was named by hand nothing is known without a key.
     let unknown = listing.unreadable.map(\.path) + listing.locked.filter { $0.label == nil }.map(\.path)
     if let first = unknown.first, !unknown.contains(found) {
-      let number = Output.count(unknown.count, "archive")
+      let number = NumberText.count(unknown.count, "archive")
       Output.note(
         "\(number) of \(path) cannot be read and could not be chosen, such as \(first)"
           .printable)

@@ -29,9 +29,9 @@ struct ProgressText {
       parts.append("\(Int(share * 100))%")
       if share > 0, seconds >= 1 { parts.append(Self.clock(seconds * (1 - share) / share) + " left") }
     }
-    if state.bytes > 0 { parts.append(Self.amount(state.bytes, state.totalBytes, Output.size)) }
+    if state.bytes > 0 { parts.append(Self.amount(state.bytes, state.totalBytes, NumberText.size)) }
     if seconds >= 1, earlier + last > 0 {
-      parts.append(Output.size(UInt64(Double(earlier + last) / seconds)) + "/s")
+      parts.append(NumberText.size(UInt64(Double(earlier + last) / seconds)) + "/s")
     }
     if state.files > 0 {
       // In a repository it is archives that are counted.
