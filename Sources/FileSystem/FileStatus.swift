@@ -137,6 +137,11 @@ package enum FollowedStatus {
     status(path).map { $0.st_mode & S_IFMT == S_IFREG } ?? false
   }
 
+  /// Whether a path leads to a directory.
+  package static func isDirectory(_ path: String) -> Bool {
+    status(path).map { $0.st_mode & S_IFMT == S_IFDIR } ?? false
+  }
+
   /// The number of hard links of the target of a path.
   package static func links(_ path: String) -> Int? { status(path).map { Int($0.st_nlink) } }
 

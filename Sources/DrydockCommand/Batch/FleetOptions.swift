@@ -129,9 +129,7 @@ struct FleetOptions: ParsableArguments {
       let list = try FileHandle.standardInput.readToEnd() ?? Data()
       return try ContainerDirectory(list: Array(list), at: "standard input", relativeTo: "", shard: shard)
     }
-    var isDirectory: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue
-    else {
+    guard FollowedStatus.identity(path) != nil, !FollowedStatus.isDirectory(path) else {
       return try ContainerDirectory(path, configuration: configuration, shard: shard)
     }
     guard let file = FileHandle(forReadingAtPath: path) else {

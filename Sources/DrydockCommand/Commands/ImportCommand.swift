@@ -30,10 +30,8 @@ struct ImportCommand: Subcommand {
 
   func run() throws {
     let app = try target.wantedApp()
-    var isDirectory: ObjCBool = false
     // Which of the two it is; the reader looks at the content.
-    guard FileManager.default.fileExists(atPath: backup, isDirectory: &isDirectory), isDirectory.boolValue
-    else { return try importAndroid(app) }
+    guard FollowedStatus.isDirectory(backup) else { return try importAndroid(app) }
     let found = try IPhoneBackup(at: backup)
     let opened = try found.opened(with: target.password(isNeeded: found.isEncrypted, backup))
     guard let app else {

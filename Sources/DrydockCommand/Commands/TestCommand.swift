@@ -128,9 +128,7 @@ struct TestCommand: Subcommand {
 
   /// Before minutes of checks, not after.
   private func refuseFile(_ directory: String?) throws {
-    var isDirectory: ObjCBool = false
-    guard let directory, FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory),
-      !isDirectory.boolValue
+    guard let directory, FollowedStatus.identity(directory) != nil, !FollowedStatus.isDirectory(directory)
     else { return }
     throw UsageError(
       "--save-failures \(directory) is a file: give a directory, which is made when it is not there")
@@ -216,7 +214,7 @@ struct FixtureOptions: ParsableArguments {
   /// The directory of which all fixtures are meant.
   private func whole(_ configuration: ContainerConfiguration) -> String? {
     guard names.isEmpty else {
-      return names.count == 1 && isDirectory(names[0]) && !isFixture(names[0])
+      return names.count == 1 && FollowedStatus.isDirectory(names[0]) && !isFixture(names[0])
         && find(names[0], configuration) == nil
         ? names[0] : nil
     }
@@ -261,10 +259,5 @@ struct FixtureOptions: ParsableArguments {
 
   private func isFixture(_ path: String) -> Bool {
     FileManager.default.fileExists(atPath: path + "/fixture.yaml")
-  }
-
-  private func isDirectory(_ path: String) -> Bool {
-    var isDirectory: ObjCBool = false
-    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue
   }
 }

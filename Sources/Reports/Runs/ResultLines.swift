@@ -18,11 +18,10 @@ struct ResultLines {
   private var isAtEnd = false
 
   init(_ path: String) throws {
-    var isDirectory: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
+    guard FollowedStatus.identity(path) != nil else {
       throw DrydockError(.notFound, "no such file of results; check the path", path: path)
     }
-    guard !isDirectory.boolValue, let file = FileHandle(forReadingAtPath: path) else {
+    guard !FollowedStatus.isDirectory(path), let file = FileHandle(forReadingAtPath: path) else {
       throw DrydockError(.unreadable, "not a file of results that can be read", path: path)
     }
     self.file = file
