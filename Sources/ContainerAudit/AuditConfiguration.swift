@@ -95,7 +95,7 @@ package struct AuditConfiguration: Sendable, Equatable {
         throw pair.keyPosition.error(
           "there is no audit rule `\(pair.key.source)`; "
             + (NearestWord.to(pair.key.source, among: known).map { "did you mean `\($0)`?" }
-              ?? "`drydock audit --rules` lists them"))
+              ?? "it is none of the \(known.count) rules"))
       }
       rules[rule] = try Self.setting(pair.value, of: rule)
     }

@@ -327,7 +327,7 @@ package enum Transaction {
         outcome.isFinished = false
         outcome.notes.append(
           "the change is committed, but its cleanup failed (\(DrydockError.reason(of: error))); "
-            + "run `drydock recover` to finish it")
+            + "recover the container to finish it")
       }
       return outcome
     } catch {

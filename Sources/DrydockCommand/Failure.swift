@@ -69,6 +69,7 @@ enum Advice {
   /// By the beginning of the command, the code of the error (nil for notes and any error), and a part of the text; the
   /// first match counts. `{again} OPTION` is the command line of this run with another option.
   private static let table: [(command: String, code: DrydockError.Code?, part: String, text: String)] = [
+    ("", nil, "recover the container", "`drydock recover CONTAINER`"),
     ("vault set", .exists, "", "--if-exists replace gives it the new value"),
     (
       "vault set", .vaultLocked, "a vault needs",
@@ -126,8 +127,10 @@ enum Advice {
     ("fixture capture", .notCaptured, "leave", "--drop PATTERN"),
     ("test", .notFound, "no fixtures yet", "`drydock fixture capture CONTAINER NAME` makes the first one"),
     ("test", nil, "or record goldens", "`drydock test --record`"),
+    ("", nil, "capture a fixture of it", "`drydock fixture capture CONTAINER NAME`"),
     ("test", nil, ": record ", "`drydock test --record`"),
     ("", .catalog, "no migrations yet", "`drydock new NAME` creates the first one"),
+    ("", nil, "there is no audit rule", "`drydock audit --rules` lists them"),
     ("release", nil, ": record ", "`drydock test --record`"),
     ("", .missingMigration, "from the history", "`drydock repair CONTAINER --remove NUMBER`"),
     ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
@@ -169,6 +172,7 @@ enum Advice {
     ("", .noIdentity, "", "--identity FILE, or DRYDOCK_IDENTITY"),
     ("", .badKey, "the signing key is encrypted", "--sign-passphrase-file FILE"),
     ("", .unsupported, "give the signing key", "--sign FILE"),
+    ("rekey", nil, "write a full copy", "`drydock export ARCHIVE`"),
     ("rekey", .untrusted, "give the signing key", "--sign FILE"),
     ("rekey", .untrusted, "not signed", "`drydock sign ARCHIVE --sign FILE` signs it"),
     ("export", .untrusted, "not signed", "`drydock sign ARCHIVE --sign FILE` signs it"),
@@ -270,7 +274,7 @@ extension TransactionOutcome {
     text: (Value) -> Void
   ) {
     for line in ContainerOptions.lines(recovered, container) { Output.note(line) }
-    for note in allNotes { Output.note("\(note)") }
+    for note in allNotes { Output.note(Advice.added(to: note)) }
     if asJSON { return }
     if Output.isQuiet { return conflictNotices.forEach(Output.write) }
     text(value)
@@ -293,5 +297,5 @@ extension TransactionOutcome {
   }
 
   /// What standard error gets, without the unseen processes, which are the same for a whole batch.
-  var notices: [Notice] { notes.map { Notice(.note, $0) } + conflictNotices }
+  var notices: [Notice] { notes.map { Notice(.note, Advice.added(to: $0)) } + conflictNotices }
 }

@@ -70,7 +70,9 @@ struct GroupCommandTests {
     // Another container that shares the groups does not build on half of it; before COMMIT nothing is changed in them.
     if !["tree-built", "rewalked"].contains(step) {
       let other = try sandbox.drydock("snapshot Other -r Backups")
-      #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on it"), "\(other)")
+      #expect(
+        other.exitCode != 0
+          && other.errors.contains("recover the container first (`drydock recover CONTAINER`)"), "\(other)")
       #expect(other.errors.contains(sandbox("Notes")))
     }
     try sandbox.succeed("recover Notes")

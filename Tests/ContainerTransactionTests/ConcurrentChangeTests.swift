@@ -185,7 +185,7 @@ import Testing
       do {
         let outcome = try sandbox.run(faults: .at(point), commit: commit)
         #expect(isNew && (point == .done || !outcome.isFinished), "\(point) \(outcome.notes)")
-        let isTold = outcome.notes.contains { $0.contains("drydock recover") }
+        let isTold = outcome.notes.contains { $0.contains("recover the container") }
         #expect(point == .done || commit == .inPlace || isTold, "\(point) \(outcome.notes)")
       } catch is Stop {
         #expect(!isNew, "\(point)")

@@ -139,7 +139,7 @@ import Testing
     let look = failure { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
     for error in [write, look] {
       #expect(error?.code == .interrupted && error?.path == sandbox.folder("Shared/one"))
-      #expect(error?.message.contains("drydock recover") == true)
+      #expect(error?.message.contains("recover the container") == true)
       #expect(error?.message.contains(sandbox.folder("c")) == true)
     }
     // Its own container says the same to who only looks, and ends it before it writes.

@@ -166,8 +166,7 @@ extension Rekey {
         parents.first.flatMap { isNew[child] == isNew[$0] ? nil : (archives[child], parent: archives[$0]) }
       }
       return alone.map {
-        "\(lastName($0.path)) is incremental, and its parent is not beside it: copy the whole chain, or write a full copy "
-          + "with `drydock export`"
+        "\(lastName($0.path)) is incremental, and its parent is not beside it: copy the whole chain, or write a full copy"
       }
         + divided.map {
           "\($0.fileName) needs \($1.fileName), and only one of them was encrypted to the new keys: reading it takes the "

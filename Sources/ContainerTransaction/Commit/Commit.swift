@@ -208,7 +208,7 @@ extension DrydockError {
     DrydockError(
       .interrupted,
       "the change failed half way (\(reason(of: error))) and could not be reverted (\(reason(of: second))); remove the "
-        + "cause, then run `drydock recover`. Until then let no program open the container", path: path,
+        + "cause, then recover the container. Until then let no program open it", path: path,
       cause: error)
   }
 }

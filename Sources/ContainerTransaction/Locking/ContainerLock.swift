@@ -62,7 +62,7 @@ extension ContainerLock {
     throw DrydockError(
       .interrupted,
       "transaction \(commit.transaction) was interrupted while it changed the container in place, which is neither "
-        + "old nor new; run `drydock recover` (in code: `Container.recover()`) as its owner, or as root",
+        + "old nor new; recover the container as its owner, or as root",
       path: root.path)
   }
 

@@ -109,7 +109,7 @@ struct GroupMarker: Codable, Sendable {
         let advice =
           isGone
           ? "which no longer exists; check the group, and remove \(directory.full(file)) when it is as it should be"
-          : "run `drydock recover` on it"
+          : "recover the container first"
         throw DrydockError(
           .interrupted,
           "transaction \(marker.transaction) of the container \(marker.container) was interrupted while it changed this "

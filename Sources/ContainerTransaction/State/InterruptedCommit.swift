@@ -68,7 +68,7 @@ struct InterruptedCommit {
     DrydockError(
       .interrupted,
       "transaction \(transaction) was interrupted while it changed \(what); nothing was removed. Put it "
-        + "back and run `drydock recover`; its other tree is \(tree)",
+        + "back, then recover the container; its other tree is \(tree)",
       path: path)
   }
 
@@ -102,7 +102,7 @@ struct InterruptedCommit {
       "transaction \(transaction) was interrupted, and this has been replaced since; "
         + (isMixture
           ? "if it is a copy, it is a mixture of old and new, and what it lacks is in \(folder.path): put the "
-            + "original back and run `drydock recover`, or restore an archive"
+            + "original back and recover the container, or restore an archive"
           : "look at \(folder.path), and remove it when nothing in it is needed"),
       path: path)
   }
@@ -142,8 +142,8 @@ struct InterruptedCommit {
           throw DrydockError(
             .interrupted,
             "transaction \(transaction) was interrupted and cannot be completed (\(error)), nor reverted, because "
-              + "\(written) was written since; remove the cause, then run `drydock recover`. Until then let no program "
-              + "open the container", path: live.path, cause: error)
+              + "\(written) was written since; remove the cause, then recover the container. Until then let no "
+              + "program open it", path: live.path, cause: error)
         }
         try moves.revert(after: error)
         return nil
@@ -167,8 +167,8 @@ struct InterruptedCommit {
     } catch let error as DrydockError where error.code == .inUse {
       throw DrydockError(
         .inUse,
-        "transaction \(transaction) was interrupted, and it cannot be completed now; run `drydock "
-          + "recover` when the app is closed (\(error.message))", path: container.root, cause: error)
+        "transaction \(transaction) was interrupted, and it cannot be completed now; recover the "
+          + "container when the app is closed (\(error.message))", path: container.root, cause: error)
     }
   }
 

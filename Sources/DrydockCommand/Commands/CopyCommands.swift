@@ -156,7 +156,8 @@ struct RekeyCommand: Subcommand {
         Output.error("rekey failed: \(failure.text)")
       }
     }
-    let warnings = (try? Rekey.warnings(about: reports, keys: keys.quick)) ?? []
+    let warnings = ((try? Rekey.warnings(about: reports, keys: keys.quick)) ?? [])
+      .map { Advice.added(to: $0) }
     for warning in warnings { Output.warning(warning) }
     if common.json { Output.json(["archives": rekeyed, "failed": failed, "warnings": warnings]) }
     if names.isEmpty && !common.json { Output.line("no archives") }

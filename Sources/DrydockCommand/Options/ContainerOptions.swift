@@ -117,7 +117,7 @@ struct ContainerOptions: ParsableArguments {
   /// Ends what an interrupted command left; returns what to report.
   static func recovering(_ container: Container) throws -> [Notice] {
     let found = try Transaction.recoverForReading(container)
-    return (lines(found.reports, container) + found.notes).map { Notice(.note, $0) }
+    return (lines(found.reports, container) + found.notes).map { Notice(.note, Advice.added(to: $0)) }
   }
 
   /// Whether it is a foreign archive, which is unpacked to be read.

@@ -14,7 +14,7 @@ extension FixtureSuite {
       var finding = FixtureResult.Finding(
         .release,
         "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
-          + "have that app write a container, capture it with `drydock fixture capture`, and add `fresh: true` to its fixture.yaml"
+          + "have that app write a container, capture a fixture of it, and add `fresh: true` to its fixture.yaml"
       )
       (finding.file, finding.line) = (release.position.file, release.position.line)
       findings.append(finding)
