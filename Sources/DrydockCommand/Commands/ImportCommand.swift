@@ -23,73 +23,6 @@ struct ImportCommand: Subcommand {
       "The backup: the directory of one device, with Manifest.db, or a file NAME.ab.", valueName: "backup"),
     completion: .file())
   var backup: String
-  @OptionGroup var target: ImportTargetOptions
-  @OptionGroup(title: OptionTitle.imported) var extent: IPhoneImportOptions
-  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
-
-  func run() throws {
-    let app = try target.wantedApp()
-    // Which of the two it is; the reader looks at the content.
-    guard FollowedStatus.isDirectory(backup) else { return try importAndroid(app) }
-    let found = try IPhoneBackup(at: backup)
-    let opened = try found.opened(with: target.password(isNeeded: found.isEncrypted, backup))
-    guard let app else {
-      let contents = try opened.list()
-      return list(contents, DescribedBackup(found)) {
-        [
-          $0.kind.rawValue, $0.id, NumberText.count($0.files, "file"), NumberText.size($0.bytes),
-          $0.damaged > 0 ? "\($0.damaged) damaged" : "",
-        ]
-      }
-    }
-    try target.run(
-      IPhoneApp(app, in: opened, groups: extent.groups, accessGroups: extent.accessGroups), common: common)
-  }
-
-  private func importAndroid(_ app: String?) throws {
-    let found = try AndroidBackup(at: backup)
-    guard extent.groups.isEmpty, extent.accessGroups.isEmpty else {
-      throw UsageError(
-        "--group and --access-group are for the backup of an iPhone; all groups of \(backup) come")
-    }
-    let key = try found.key(target.password(isNeeded: found.isEncrypted, backup))
-    guard let app else {
-      let contents = try found.list(key, limit: expansion.limit())
-      return list(contents, DescribedBackup(found)) {
-        [
-          $0.package, NumberText.count($0.files, "file"), NumberText.size($0.bytes),
-          $0.hasProgram ? "with its program" : "",
-        ]
-      }
-    }
-    try target.run(AndroidApp(app, in: found, key, limit: expansion.limit()), common: common)
-  }
-
-  private func list<Contents: Encodable & Sendable>(
-    _ contents: [Contents], _ described: DescribedBackup, row: (Contents) -> [String]
-  ) {
-    if common.json { return Output.json(["backup": described, "contents": contents]) }
-    described.write(backup)
-    Output.table(contents.map(row))
-    if contents.isEmpty { Output.note("the backup has no app with data") }
-  }
-}
-
-/// What is imported of an iPhone's backup, apart from what the backup says to be the app's.
-struct IPhoneImportOptions: ParsableArguments {
-  @Option(name: .customLong("group"), "Also import this app group; repeatable.", value: "id")
-  var groups: [String] = []
-  @Option(
-    name: .customLong("access-group"),
-    """
-    Also import keychain items of this access group; repeatable (default: the app's ID, with or without a team's prefix).
-    """, value: "group")
-  var accessGroups: [String] = []
-}
-
-/// Where an import goes, and what opens the backup.
-struct ImportTargetOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
       "The container to create: a path where nothing is, or an empty directory.", valueName: "container"),
@@ -113,9 +46,58 @@ struct ImportTargetOptions: ParsableArguments {
   @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
   @OptionGroup(title: OptionTitle.limits) var rate: RateOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.imported) var extent: IPhoneImportOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
+
+  func run() throws {
+    let app = try wantedApp()
+    // Which of the two it is; the reader looks at the content.
+    guard FollowedStatus.isDirectory(backup) else { return try importAndroid(app) }
+    let found = try IPhoneBackup(at: backup)
+    let opened = try found.opened(with: password(isNeeded: found.isEncrypted))
+    guard let app else {
+      let contents = try opened.list()
+      return list(contents, DescribedBackup(found)) {
+        [
+          $0.kind.rawValue, $0.id, NumberText.count($0.files, "file"), NumberText.size($0.bytes),
+          $0.damaged > 0 ? "\($0.damaged) damaged" : "",
+        ]
+      }
+    }
+    try run(IPhoneApp(app, in: opened, groups: extent.groups, accessGroups: extent.accessGroups))
+  }
+
+  private func importAndroid(_ app: String?) throws {
+    let found = try AndroidBackup(at: backup)
+    guard extent.groups.isEmpty, extent.accessGroups.isEmpty else {
+      throw UsageError(
+        "--group and --access-group are for the backup of an iPhone; all groups of \(backup) come")
+    }
+    let key = try found.key(password(isNeeded: found.isEncrypted))
+    guard let app else {
+      let contents = try found.list(key, limit: expansion.limit())
+      return list(contents, DescribedBackup(found)) {
+        [
+          $0.package, NumberText.count($0.files, "file"), NumberText.size($0.bytes),
+          $0.hasProgram ? "with its program" : "",
+        ]
+      }
+    }
+    try run(AndroidApp(app, in: found, key, limit: expansion.limit()))
+  }
+
+  private func list<Contents: Encodable & Sendable>(
+    _ contents: [Contents], _ described: DescribedBackup, row: (Contents) -> [String]
+  ) {
+    if common.json { return Output.json(["backup": described, "contents": contents]) }
+    described.write(backup)
+    Output.table(contents.map(row))
+    if contents.isEmpty { Output.note("the backup has no app with data") }
+  }
 
   /// The app to import; nil when the apps are only listed. An import needs one target, and no variable or file names it.
-  func wantedApp() throws -> String? {
+  private func wantedApp() throws -> String? {
     let targets = [path, output, repository].compactMap { $0 }
     guard let app, !list else {
       if targets.isEmpty { return nil }
@@ -134,7 +116,7 @@ struct ImportTargetOptions: ParsableArguments {
   }
 
   /// The backup's password: from a file, or from a person.
-  func password(isNeeded: Bool, _ backup: String) throws -> SecretBytes? {
+  private func password(isNeeded: Bool) throws -> SecretBytes? {
     guard isNeeded else { return nil }
     if let file = passwordFile ?? Environment["PASSWORD_FILE"] {
       return try Passphrase.read(file, "password")
@@ -146,7 +128,7 @@ struct ImportTargetOptions: ParsableArguments {
     return try Passphrase.ask("password of the backup \(backup)")
   }
 
-  func run(_ app: some ImportedApp, common: CommonOptions) throws {
+  private func run(_ app: some ImportedApp) throws {
     let configuration = try common.configuration()
     let work = ContainerImport(app, configuration: configuration, instance: instance)
     var transaction = try wait.transaction(deviceKeys)
@@ -168,7 +150,7 @@ struct ImportTargetOptions: ParsableArguments {
         into: repository.map(Repository.init), orTo: output ?? "", options: options, transaction: transaction)
       display.end()
       report = result.report
-      write(report, result.snapshot, app, common)
+      write(report, result.snapshot, app)
       if result.snapshot.isIncomplete { throw ExitStatus.incomplete.code }
     }
     if report.isIncomplete { throw ExitStatus.incomplete.code }
@@ -182,7 +164,7 @@ struct ImportTargetOptions: ParsableArguments {
   }
 
   private func write(
-    _ report: ImportReport, _ snapshot: SnapshotReport, _ app: some ImportedApp, _ common: CommonOptions
+    _ report: ImportReport, _ snapshot: SnapshotReport, _ app: some ImportedApp
   ) {
     if common.json {
       return Output.json(document(report, app, nil).adding(snapshot.document))
@@ -242,6 +224,18 @@ struct ImportTargetOptions: ParsableArguments {
       "left_out": report.leftOut, "missing_files": report.missingFiles, "notes": report.notes,
     ]
   }
+}
+
+/// What is imported of an iPhone's backup, apart from what the backup says to be the app's.
+struct IPhoneImportOptions: ParsableArguments {
+  @Option(name: .customLong("group"), "Also import this app group; repeatable.", value: "id")
+  var groups: [String] = []
+  @Option(
+    name: .customLong("access-group"),
+    """
+    Also import keychain items of this access group; repeatable (default: the app's ID, with or without a team's prefix).
+    """, value: "group")
+  var accessGroups: [String] = []
 }
 
 /// What a backup is: a document in JSON, or two lines.

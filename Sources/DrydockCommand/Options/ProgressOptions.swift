@@ -32,8 +32,8 @@ struct ProgressOptions: ParsableArguments {
   func display(_ common: CommonOptions) throws -> ProgressDisplay {
     switch try mode() {
     case .json where !common.quiet: ProgressDisplay(.json)
-    case .auto where !common.json && !common.quiet && StandardStreams.canShowStatus: ProgressDisplay(.line)
-    default: ProgressDisplay(nil)
+    case .auto where !common.json && !common.quiet && StandardStreams.canShowStatus: ProgressDisplay(.auto)
+    default: ProgressDisplay(.none)
     }
   }
 
@@ -52,10 +52,6 @@ struct ProgressOptions: ParsableArguments {
 /// Shows the progress of a command on standard error, ten times a second at most, on a second thread: an operation that is
 /// stuck is shown, too.
 final class ProgressDisplay: Sendable {
-  enum Form {
-    case line, json
-  }
-
   /// What the command's operations count in; nil when nothing is shown.
   let progress: WorkProgress?
   private let ending = DispatchSemaphore(value: 0)
@@ -66,17 +62,18 @@ final class ProgressDisplay: Sendable {
   /// Shorter commands show no line.
   private static let delay = 1.0
 
-  fileprivate init(_ form: Form?) {
-    guard let form else {
+  fileprivate init(_ mode: ProgressOptions.Mode) {
+    if mode == .none {
       progress = nil
       return
     }
     let progress = WorkProgress()
     self.progress = progress
     let thread = Thread { [ending, ended] in
-      switch form {
-      case .line: Self.showLine(progress, until: ending)
-      case .json: Self.printLines(progress, until: ending)
+      if mode == .json {
+        Self.printLines(progress, until: ending)
+      } else {
+        Self.showLine(progress, until: ending)
       }
       ended.signal()
     }
