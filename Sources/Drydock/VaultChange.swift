@@ -97,9 +97,16 @@ extension VaultChange {
     change(&new)
     if new == old { return old }
     try new.requireAllowed()
+    return try replace(old, by: new, in: &vault)
+  }
+
+  private static func replace(
+    _ old: VaultItem, by new: VaultItem, in vault: inout Vault
+  ) throws -> VaultItem {
     if new.id != old.id, let present = vault[new.id] {
       throw DrydockError(.exists, "the vault already has \(present); remove it first")
     }
+    var new = new
     new.modified = UTCTime.text(Date())
     vault.remove(old.id)
     vault.put(new)
@@ -136,12 +143,7 @@ extension VaultChange {
     var new = old
     for (attribute, text) in name.attributes(of: old.itemClass) { new[attribute] = text }
     if new == old { return VaultChange.Report(summary: "kept \(old)", item: old) }
-    if new.id != old.id, let present = vault[new.id] {
-      throw DrydockError(.exists, "the vault already has \(present); remove it first")
-    }
-    new.modified = UTCTime.text(Date())
-    vault.remove(old.id)
-    vault.put(new)
+    new = try replace(old, by: new, in: &vault)
     return VaultChange.Report(summary: "renamed \(old) to \(new)", item: new)
   }
 }
