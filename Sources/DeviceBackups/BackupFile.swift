@@ -46,7 +46,7 @@ struct BackupFile: Sendable {
     }
     guard try HashFunction.sha1.hash(Array(row.domain.utf8) + [UInt8(ascii: "-")] + row.path).hex == row.id
     else {
-      throw Self.damaged("the name of its content is not the hash of its path", row)
+      throw BackupIndex.damaged("the name of its content is not the hash of its path", row.place)
     }
     id = row.id
     let record = try Record(row)
@@ -55,18 +55,12 @@ struct BackupFile: Sendable {
     case Self.directoryFlag: kind = .directory
     case Self.linkFlag:
       guard case .string(let target)? = record.fields["Target"], !target.isEmpty, !target.utf8.contains(0)
-      else { throw Self.damaged("it is a link without a target", row) }
+      else { throw BackupIndex.damaged("it is a link without a target", row.place) }
       kind = .symbolicLink(target: Array(target.utf8))
     default: return nil
     }
     metadata = try record.metadata()
     key = try record.key()
-  }
-
-  fileprivate static func damaged(_ what: String, _ row: BackupIndex.Row) -> DrydockError {
-    DrydockError(
-      .damaged, "the backup's index is damaged: \(what); use another copy of the backup",
-      path: row.place)
   }
 }
 
@@ -89,11 +83,11 @@ private struct Record {
     self.row = row
     do {
       guard case .dictionary(let fields) = try KeyedArchiveReader.read(row.record, Self.options) else {
-        throw BackupFile.damaged("its record is not an MBFile", row)
+        throw BackupIndex.damaged("its record is not an MBFile", row.place)
       }
       self.fields = fields
     } catch let error as DrydockError where error.code != .damaged {
-      throw BackupFile.damaged("its record cannot be read (\(error.message))", row)
+      throw BackupIndex.damaged("its record cannot be read (\(error.message))", row.place)
     }
   }
 
@@ -101,14 +95,14 @@ private struct Record {
     switch fields[name] {
     case .integer(let number)? where number >= 0: return UInt64(number)
     case .unsigned(let number)?: return number
-    default: throw BackupFile.damaged("`\(name)` of its record is not a number", row)
+    default: throw BackupIndex.damaged("`\(name)` of its record is not a number", row.place)
     }
   }
 
   func metadata() throws -> FileMetadata {
     guard case .integer(let modified)? = fields["LastModified"],
       case let (nanoseconds, overflow) = modified.multipliedReportingOverflow(by: 1_000_000_000), !overflow
-    else { throw BackupFile.damaged("`LastModified` of its record is not a time", row) }
+    else { throw BackupIndex.damaged("`LastModified` of its record is not a time", row.place) }
     // The owner is a user of the device. Set-id bits have no use in an app's data.
     var metadata = FileMetadata(
       mode: UInt16(try number("Mode") & 0o1777), user: geteuid(), group: getegid(), modified: nanoseconds,
@@ -123,10 +117,10 @@ private struct Record {
     guard let field = fields["ExtendedAttributes"], !field.isNull else { return [] }
     guard case .data(let bytes) = field, let list = try? PropertyListDocument(bytes: bytes),
       case .dictionary(let values) = list.value
-    else { throw BackupFile.damaged("`ExtendedAttributes` of its record is not a property list", row) }
+    else { throw BackupIndex.damaged("`ExtendedAttributes` of its record is not a property list", row.place) }
     return try values.sorted().map { name, value in
       guard case .data(let bytes) = value, !name.isEmpty, !name.utf8.contains(0) else {
-        throw BackupFile.damaged("an extended attribute of its record is not data", row)
+        throw BackupIndex.damaged("an extended attribute of its record is not data", row.place)
       }
       return ExtendedAttribute(name: name, value: bytes).named
     }
@@ -135,7 +129,7 @@ private struct Record {
   func key() throws -> ClassWrappedKey? {
     guard let field = fields["EncryptionKey"], !field.isNull else { return nil }
     guard case .data(let bytes) = field, let key = ClassWrappedKey(bytes) else {
-      throw BackupFile.damaged("`EncryptionKey` of its record is not a key", row)
+      throw BackupIndex.damaged("`EncryptionKey` of its record is not a key", row.place)
     }
     return key
   }

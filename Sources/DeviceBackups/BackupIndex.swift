@@ -18,6 +18,8 @@ struct BackupIndex {
   }
 
   static let name: ContainerPath = "Manifest.db"
+  /// The domain of the keychain, and what those of apps, groups and extensions begin with.
+  static let keychainDomain = "KeychainDomain", appDomains = "AppDomain"
   private let queue: DatabaseQueue
   /// More rows than fit into the file come of pages that are referenced twice.
   private let mostRows: UInt64
@@ -119,7 +121,7 @@ struct BackupIndex {
   }
 
   private func row(_ row: GRDB.Row, _ domain: String) throws -> Row? {
-    guard domain.hasPrefix(AppDomain.prefix) || domain == AppDomain.keychain else { return nil }
+    guard domain.hasPrefix(Self.appDomains) || domain == Self.keychainDomain else { return nil }
     guard case .string(let id) = (row["fileID"] as DatabaseValue).storage,
       id.utf8.count == 40, id.utf8.allSatisfy(\.isLowercaseHexDigit)
     else { throw Self.damaged("the name of a content is not 40 hexadecimal digits", path) }
@@ -137,13 +139,4 @@ struct BackupIndex {
     DrydockError(
       .damaged, "the backup's index is damaged: \(what); use another copy of the backup", path: path)
   }
-}
-
-/// The domains of a device backup that belong to apps.
-enum AppDomain {
-  static let prefix = "AppDomain"
-  static let app = "AppDomain-"
-  static let group = "AppDomainGroup-"
-  static let plugin = "AppDomainPlugin-"
-  static let keychain = "KeychainDomain"
 }

@@ -66,11 +66,12 @@ package struct IPhoneApp: ImportedApp {
     var files: [(group: String?, file: BackupFile)] = []
     var keychain: BackupFile?
     let withoutDomain = try opened.index.rows { row in
-      if row.domain == AppDomain.keychain {
+      if row.domain == BackupIndex.keychainDomain {
         if row.path.elementsEqual(KeychainBackup.path.utf8) { keychain = try BackupFile(row) }
         return
       }
-      let group = row.domain == domain ? nil : groups.first { AppDomain.group + $0 == row.domain }
+      let group =
+        row.domain == domain ? nil : groups.first { BackupContents.Kind.group.prefix + $0 == row.domain }
       guard row.domain == domain || group != nil else { return }
       guard let file = try BackupFile(row) else {
         let path = ContainerPath(unchecked: row.path).inContainer(group)

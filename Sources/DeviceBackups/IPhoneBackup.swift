@@ -228,11 +228,12 @@ package struct BackupContents: Sendable, Codable, Equatable {
   package enum Kind: String, Sendable, Codable, CaseIterable, Comparable {
     case app, group, plugin
 
+    /// What its domain begins with.
     var prefix: String {
       switch self {
-      case .app: AppDomain.app
-      case .group: AppDomain.group
-      case .plugin: AppDomain.plugin
+      case .app: "AppDomain-"
+      case .group: "AppDomainGroup-"
+      case .plugin: "AppDomainPlugin-"
       }
     }
 
