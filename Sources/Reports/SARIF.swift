@@ -4,10 +4,6 @@ import Foundation
 
 /// Results with their places in files, as a log in SARIF 2.1.0 (OASIS), which code hosts and editors show at the lines.
 package struct SARIFLog: Sendable {
-  package enum Level: String, Sendable {
-    case error, warning, note
-  }
-
   /// What is checked.
   package struct Rule: Sendable {
     /// Such as `test/golden`.
@@ -33,7 +29,7 @@ package struct SARIFLog: Sendable {
 
   package struct Result: Sendable {
     package var rule: String
-    package var level: Level
+    package var level: AuditSeverity
     /// Plain text, of one or several lines.
     package var message: String
     package var place: Place?
@@ -43,7 +39,7 @@ package struct SARIFLog: Sendable {
     /// Why the result does not count; nil when it counts.
     package var accepted: String?
 
-    package init(_ rule: String, _ level: Level, _ message: String, at place: Place? = nil) {
+    package init(_ rule: String, _ level: AuditSeverity, _ message: String, at place: Place? = nil) {
       (self.rule, self.level, self.message, self.place) = (rule, level, message, place)
     }
   }
