@@ -1,5 +1,6 @@
-import ArgumentParser
 import Drydock
+import DrydockTesting
+import Foundation
 
 extension ChangePlan {
   /// Makes the change and prints what it did; in a dry run prints what it would do.
@@ -44,7 +45,55 @@ extension ChangePlan {
   }
 }
 
+extension DryRunOutcome {
+  /// The JSON result, with what all dry runs have.
+  func document(_ members: ResultObject) -> ResultObject {
+    var document = members
+    document["difference"] = difference
+    document["conflicts"] = [ContainerPath]()
+    return document
+  }
+}
+
 extension TransactionOutcome {
+  /// The exit code of an outcome that needs attention; nil for a clean one.
+  var exit: ExitStatus? {
+    if !conflicts.isEmpty { return .conflict }
+    return isFinished ? nil : .incomplete
+  }
+
+  /// The JSON result, with what all transactions have.
+  func document(_ members: ResultObject) -> ResultObject {
+    var document = members
+    document["transaction"] = transaction?.description
+    document["conflicts"] = conflicts
+    document["unseen_processes"] = unseen
+    return document
+  }
+
+  /// Prints the notes, and without `--json` also the value as text, the transaction and the conflict copies.
+  ///
+  /// - Parameters:
+  ///   - undo: the command that undoes the transaction, before the container.
+  ///   - options: what that command needs besides, after the container.
+  func report(
+    on container: Container, asJSON: Bool, undo: String? = "drydock rollback", options: String = "",
+    text: (Value) -> Void
+  ) {
+    for line in ContainerOptions.lines(recovered, container) { Output.note(line) }
+    for note in allNotes { Output.note(Advice.added(to: note)) }
+    if asJSON { return }
+    if Output.isQuiet { return conflictNotices.forEach(Output.write) }
+    text(value)
+    if let transaction {
+      let place = FindingText.path(container.root, from: FileManager.default.currentDirectoryPath)
+      Output.advice(
+        "transaction \(transaction)\(undo.map { "; `\($0) \(Output.word(place))\(options)` undoes it" } ?? "")"
+      )
+    }
+    conflictNotices.forEach(Output.write)
+  }
+
   /// Prints what a command has changed, and ends the program with its exit code unless that is 0.
   func finish(
     on container: Container, asJSON: Bool, undo: String? = "drydock rollback", notes: [String] = [],
@@ -55,69 +104,16 @@ extension TransactionOutcome {
     report(on: container, asJSON: asJSON, undo: undo, text: text)
     try throwUnlessClean()
   }
-}
 
-/// What one change to a store did: a command prints it alike for settings and vaults.
-protocol StoreReport {
-  /// What was done, such as "set theme in Library/Preferences/com.example.notes.plist".
-  var summary: String { get }
-  /// What may not be intended.
-  var notes: [String] { get }
-  /// The report in JSON.
-  func document(_ redactor: Redactor) -> ResultObject
-}
-
-extension SettingsChange.Report: StoreReport {
-  func document(_ redactor: Redactor) -> ResultObject { ["summary": summary, "file": file, "notes": notes] }
-}
-
-extension VaultChange.Report: StoreReport {
-  func document(_ redactor: Redactor) -> ResultObject {
-    [
-      "summary": summary, "item": item.map { ShownVaultItem($0, redactor) },
-      "recipients": recipients.map(\.description), "notes": notes,
-    ]
-  }
-}
-
-/// The options of commands that change settings or a vault, except for the container, which comes first.
-struct StoreChangeOptions: ParsableArguments {
-  @Flag(help: "Show what would change, and change nothing.") var dryRun = false
-  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
-  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
-
-  func run(_ change: VaultChange, on container: ContainerOptions, newKeys: DeviceKeys? = nil) throws {
-    try run(on: container) { .vault(change, newKeys: newKeys, options: $0) }
+  /// Ends the program with the exit code, unless the outcome is clean.
+  func throwUnlessClean() throws {
+    if let exit { throw exit.code }
   }
 
-  func run(_ change: SettingsChange, in place: SettingsPlaceOptions, on container: ContainerOptions) throws {
-    let place = try place.place()
-    try run(on: container) { .settings(change, in: place, options: $0) }
+  private var conflictNotices: [Notice] {
+    conflicts.map { Notice(.warning, "the app changed it at the same moment; conflict copy kept: \($0)") }
   }
 
-  /// Makes a change and prints it, or shows what it would change.
-  private func run<Report: StoreReport>(
-    on container: ContainerOptions, _ change: (TransactionOptions) -> ContainerChange<Report>
-  ) throws {
-    let opened = try container.open(common.configuration())
-    let options = try container.wait.transaction(deviceKeys, use)
-    try opened.plan(change(options)).perform(
-      dryRun: dryRun, asJSON: common.json, unchanged: "nothing to change", notes: \.notes,
-      document: { $0.document(options.redactor) }
-    ) { report, difference in
-      guard let difference else { return Output.line(report.summary) }
-      Output.line("dry run: nothing was changed; it would have \(report.summary)")
-      Output.dryRun(difference)
-    }
-  }
-}
-
-/// A command that changes settings or a vault.
-protocol StoreChangeCommand: Subcommand {
-  var change: StoreChangeOptions { get }
-}
-
-extension StoreChangeCommand {
-  var common: CommonOptions { change.common }
+  /// What standard error gets, without the unseen processes, which are the same for a whole batch.
+  var notices: [Notice] { notes.map { Notice(.note, Advice.added(to: $0)) } + conflictNotices }
 }
