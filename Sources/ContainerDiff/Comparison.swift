@@ -184,7 +184,7 @@ package struct Comparison {
   ) throws -> ContainerDifference.DocumentFields? {
     // Drydock's history is not data of the app.
     guard !old.path.components.contains(where: { $0.elementsEqual(".drydock".utf8) }),
-      let sizes = old.size.flatMap({ a in new.size.map { max(a, $0) } }), sizes <= Self.documentLimit,
+      [old, new].allSatisfy({ $0.size ?? 0 <= Self.documentLimit }),
       let a = try before.contents(of: old).flatMap({ DecodedDocument(bytes: $0) }),
       let b = try after.contents(of: new).flatMap({ DecodedDocument(bytes: $0) })
     else { return nil }

@@ -228,6 +228,8 @@ import Testing
     try made.sql(
       "CREATE TABLE t(id TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('x', 'one'), ('y', 'two')")
     try made.directory.create("tmp/log", [1], mode: 0o644)
+    let document: ContainerPath = "Documents/state.json"
+    try made.directory.create(document, Array(#"{"at":1,"theme":"light"}"#.utf8), mode: 0o644)
     try FileManager.default.createDirectory(atPath: folder("f/container"), withIntermediateDirectories: true)
     try FileManager.default.createDirectory(atPath: folder("f/expected"), withIntermediateDirectories: true)
     let text = "version: 1\nvolatile: {settings: at, columns: t.id, files: /tmp/log}\n"
@@ -255,7 +257,9 @@ import Testing
     #expect(try difference().isEmpty)
     try made.set(["at": .integer(7), "name": .string("Bob")])
     try made.sql("UPDATE t SET v = 'three' WHERE v = 'two'")
+    try made.directory.replace(document, with: Array(#"{"theme":"dark","at":7}"#.utf8), mode: 0o644)
     let found = try difference()
+    #expect(found.files.map { $0.document?.fields.map(\.name) } == [["theme"]], "\(found.files)")
     #expect(found.settings.map(\.key) == ["name"] && found.databases.first?.tables.first?.changed == 1)
   }
 

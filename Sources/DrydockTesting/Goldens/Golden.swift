@@ -80,14 +80,6 @@ package struct Golden: Sendable {
     return lines
   }
 
-  /// The text of a JSON document; nil when it has none of that path.
-  func document(_ path: ContainerPath) throws -> [UInt8]? {
-    let root = try Directory(directory)
-    let place = GoldenDocument.place(of: path)
-    guard try root.status(place)?.type == .file else { return nil }
-    return try root.contents(place)
-  }
-
   /// The paths of the files of a golden.
   static func files(_ root: Directory) throws -> Set<ContainerPath> {
     var files = Set(

@@ -12,17 +12,10 @@ extension GoldenText {
   /// - Parameters:
   ///   - redactor: Hides secrets: one for the whole run, so that equal values look equal in all findings.
   ///   - rowLimit: So many rows of a column are listed, and the rest is counted.
+  ///   - counts: Whether a difference is one.
   package func findings(
     against golden: String, volatile: VolatileValues = VolatileValues(), redactor: Redactor = Redactor(),
-    rowLimit: Int = FixtureSuite.Options.rowLimit
-  ) throws -> [FixtureResult.Finding] {
-    try findings(against: golden, volatile: volatile, redactor: redactor, rowLimit: rowLimit) { _ in true }
-  }
-
-  /// - Parameter counts: whether a difference is one.
-  func findings(
-    against golden: String, volatile: VolatileValues, redactor: Redactor, rowLimit: Int,
-    where counts: (EntryDifference) -> Bool
+    rowLimit: Int = FixtureSuite.Options.rowLimit, where counts: (EntryDifference) -> Bool = { _ in true }
   ) throws -> [FixtureResult.Finding] {
     if try isSame(as: golden) { return [] }
     do {
@@ -41,7 +34,7 @@ extension GoldenText {
   /// A golden as it would be written now, so that comments, the order of lines, and values that were declared volatile
   /// later make no difference.
   init(of golden: Golden, _ volatile: VolatileValues) throws {
-    self = try GoldenText(of: GoldenSide(golden), volatile: volatile, document: golden.document)
+    self = try GoldenText(of: GoldenSide(golden), volatile: volatile)
   }
 
   /// Where this differs from the expected text.
@@ -60,7 +53,7 @@ extension GoldenText {
 }
 
 /// One difference between two goldens: an entry that one of them lacks, or a field.
-struct EntryDifference {
+package struct EntryDifference {
   var old: GoldenEntry?, new: GoldenEntry?
   /// The fields that differ, where both have the entry.
   var fields: (old: GoldenEntry.Field, new: GoldenEntry.Field)?

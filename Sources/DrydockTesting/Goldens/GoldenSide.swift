@@ -58,6 +58,13 @@ package struct GoldenSide: ComparisonSide {
     return digest
   }
 
+  /// A JSON document's; the golden has nothing but the digest of other files.
+  package func contents(of entry: ComparedEntry) throws -> [UInt8]? {
+    let root = try Directory(golden.directory)
+    let place = GoldenDocument.place(of: entry.path)
+    return try root.status(place)?.type == .file ? root.contents(place) : nil
+  }
+
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     golden.settings[path]?.values
   }
@@ -128,6 +135,16 @@ package struct NormalizedSide: ComparisonSide {
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
     if !normalizer.isNothing, try side.settings(of: entry.path) != nil { return nil }
     return try side.digest(of: entry)
+  }
+
+  package func contents(of entry: ComparedEntry) throws -> [UInt8]? {
+    try document(of: entry).map { Array($0.text.utf8) } ?? side.contents(of: entry)
+  }
+
+  /// A file as a JSON document; nil for other files, and where only the digest is known.
+  func document(of entry: ComparedEntry) throws -> GoldenDocument? {
+    guard GoldenDocument.isCandidate(entry) else { return nil }
+    return try side.contents(of: entry).flatMap { GoldenDocument($0, normalizer) }
   }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {

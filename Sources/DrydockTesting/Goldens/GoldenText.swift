@@ -35,24 +35,19 @@ package struct GoldenText: Sendable {
     of container: Container, volatile: VolatileValues = VolatileValues(), deviceKeys: DeviceKeys? = nil
   ) throws {
     let stage = try DiscardedStage(on: container)
-    try self.init(of: ContentSide(live: stage, .whole), volatile: volatile, deviceKeys: deviceKeys) {
-      try stage.live.contents($0)
-    }
+    try self.init(of: ContentSide(live: stage, .whole), volatile: volatile, deviceKeys: deviceKeys)
   }
 
   /// A side of a comparison.
-  ///
-  /// - Parameter document: Gives the bytes of a JSON document; nil where only its digest is known.
   package init(
-    of side: any ComparisonSide, volatile: VolatileValues = VolatileValues(), deviceKeys: DeviceKeys? = nil,
-    document: (ContainerPath) throws -> [UInt8]? = { _ in nil }
+    of side: any ComparisonSide, volatile: VolatileValues = VolatileValues(), deviceKeys: DeviceKeys? = nil
   ) throws {
     let side = try NormalizedSide(side, volatile)
     var listed: [GoldenLine] = []
     for entry in side.entries {
       // The content of a volatile directory is not listed.
       if entry.path.ancestors.contains(where: { side.volatileDirectories.contains($0) }) { continue }
-      listed.append(try line(entry, side, deviceKeys, document))
+      listed.append(try line(entry, side, deviceKeys))
     }
     let hidden = side.volatileDirectories
     for (path, reason) in side.omitted where !hidden.contains(path) {
@@ -98,8 +93,7 @@ package struct GoldenText: Sendable {
   mutating func add(_ entry: GoldenEntry) { contents.append(entry) }
 
   private mutating func line(
-    _ entry: ComparedEntry, _ side: NormalizedSide, _ deviceKeys: DeviceKeys?,
-    _ document: (ContainerPath) throws -> [UInt8]?
+    _ entry: ComparedEntry, _ side: NormalizedSide, _ deviceKeys: DeviceKeys?
   ) throws -> GoldenLine {
     if !entry.hasContent { return GoldenLine(volatile: entry) }
     var line = GoldenLine(path: entry.path, type: entry.kind.rawValue)
@@ -111,8 +105,7 @@ package struct GoldenText: Sendable {
     case .link: line.content = entry.linkTarget.map { GoldenLine.escaped($0, " ") }
     case .file:
       line.content = try side.digest(of: entry)?.hex
-      guard GoldenDocument.isCandidate(entry), let bytes = try document(entry.path) else { break }
-      addDocument(entry.path, bytes, side.normalizer)
+      if let document = try side.document(of: entry) { addDocument(entry.path, document) }
     case .vault:
       if let items = try items(entry.path, side, deviceKeys) {
         addVault(entry.path, items, side.normalizer)
@@ -220,10 +213,7 @@ package struct GoldenText: Sendable {
   }
 
   /// A document that both sides have is compared value by value, and else by its digest.
-  private mutating func addDocument(
-    _ path: ContainerPath, _ bytes: [UInt8], _ normalizer: ValueNormalizer
-  ) {
-    guard let document = GoldenDocument(bytes, normalizer) else { return }
+  private mutating func addDocument(_ path: ContainerPath, _ document: GoldenDocument) {
     let (file, id) = (GoldenDocument.place(of: path), [path.description, GoldenEntry.document])
     // The text ends with a line break, as every file does.
     add(document.text.last == "\n" ? String(document.text.dropLast()) : document.text, to: file)
