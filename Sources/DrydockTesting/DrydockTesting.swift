@@ -25,7 +25,7 @@ public struct FixtureSuite: Sendable {
   /// The fixtures with their present goldens: `record` writes them.
   var current: [Fixture] { get throws { try fixtures.map { try $0.withPresentGoldens() } } }
   /// Whether these are all fixtures of the app, so that what must be true over all of them can be checked.
-  let isWhole: Bool
+  private(set) var isWhole = false
   let catalog: MigrationCatalog
   let releases: Releases
   let configuration: ContainerConfiguration
@@ -46,7 +46,8 @@ public struct FixtureSuite: Sendable {
     options: FixtureSuite.Options = FixtureSuite.Options()
   ) throws {
     try self.init(
-      catalog, Fixture.all(in: directory), isWhole: options.filter.isEmpty, configuration, options)
+      catalog, fixtures: Fixture.all(in: directory), configuration: configuration, options: options)
+    isWhole = options.filter.isEmpty && options.shard?.count ?? 1 == 1
   }
 
   /// Fixtures that were chosen; what must be true over all fixtures is not checked.
@@ -57,15 +58,7 @@ public struct FixtureSuite: Sendable {
     configuration: ContainerConfiguration = ContainerConfiguration(),
     options: FixtureSuite.Options = FixtureSuite.Options()
   ) throws {
-    try self.init(catalog, fixtures, isWhole: false, configuration, options)
-  }
-
-  private init(
-    _ catalog: MigrationCatalog, _ fixtures: [Fixture], isWhole: Bool,
-    _ configuration: ContainerConfiguration, _ options: FixtureSuite.Options
-  ) throws {
     (self.catalog, self.configuration, self.options) = (catalog, configuration, options)
-    self.isWhole = isWhole && options.shard?.count ?? 1 == 1
     releases = try Releases.read(catalog.directory)
     let patterns = PatternList(options.filter)
     let selected = fixtures.filter { fixture in
@@ -110,9 +103,7 @@ public struct FixtureSuite: Sendable {
       progress(one.result)
       checked.append(one)
     }
-    var result = FixtureSuite.Report(
-      fixtures: checked.map(\.result), findings: [], notes: [],
-      seconds: (ContinuousClock.now - start) / .seconds(1))
+    var result = FixtureSuite.Report(fixtures: checked.map(\.result), findings: [], notes: [], seconds: 0)
     try checkTogether(checked, &result)
     result.seconds = (ContinuousClock.now - start) / .seconds(1)
     return result

@@ -58,8 +58,8 @@ struct ExactState {
     func finding(_ message: String, _ expected: String? = nil, _ found: String? = nil)
       -> FixtureResult.Finding
     {
-      var finding = FixtureResult.Finding(check, message, place: path.isRoot ? "." : path.description)
-      (finding.expected, finding.found) = (expected, found)
+      var finding = FixtureResult.Finding(
+        check, message, place: path.isRoot ? "." : path.description, expected: expected, found: found)
       (finding.noun, finding.pattern) = ("path", path.pattern)
       return finding
     }

@@ -116,9 +116,9 @@ struct FixtureChecks {
       checked.didRun = true
       let message = DrydockError.text(of: error)
       for words in fixture.expectation?.error ?? [] where !message.contains(words) {
-        var finding = FixtureResult.Finding(.expectation, "the error does not say what `expect` says")
-        (finding.expected, finding.found) = (words, message)
-        checked.result.findings.append(finding)
+        checked.result.findings.append(
+          FixtureResult.Finding(
+            .expectation, "the error does not say what `expect` says", expected: words, found: message))
       }
       checked.result.findings += try work.state(of: container).findings(since: before, .migration)
     }
@@ -191,12 +191,11 @@ struct FixtureChecks {
       }
     }
     for name in unknown.sorted() {
-      var finding = FixtureResult.Finding(
-        .golden,
-        "`volatile` names \(name), which neither the fixture nor what it is migrated to has: correct or remove it"
-      )
-      finding.file = fixture.directory + "/fixture.yaml"
-      checked.result.findings.append(finding)
+      checked.result.findings.append(
+        FixtureResult.Finding(
+          .golden,
+          "`volatile` names \(name), which neither the fixture nor what it is migrated to has: correct or remove it",
+          file: fixture.file))
     }
   }
 
@@ -235,13 +234,7 @@ struct FixtureChecks {
     _ error: any Error, _ check: FixtureResult.Finding.Check, _ work: FixtureWork
   ) -> FixtureResult.Finding {
     var finding = FixtureResult.Finding(check, DrydockError.text(of: error))
-    if let place = MigrationPlace(in: finding.message, work.catalog) {
-      finding.migration = place.migration
-      (finding.file, finding.line) = (place.file, place.line)
-      finding.cause = FixtureResult.Finding.Cause(file: place.file, line: place.line)
-    } else if check == .build {
-      finding.file = work.fixture.directory + "/fixture.yaml"
-    }
+    if !finding.locate(in: work.catalog), check == .build { finding.file = work.fixture.file }
     return finding
   }
 }
@@ -250,20 +243,44 @@ extension FixtureResult.Finding.Cause {
   init(_ position: YAMLPosition) { self.init(file: position.file, line: position.line) }
 }
 
+extension FixtureResult.Finding {
+  /// Names the migration and the place in it that the message begins with: `file:line:column: …`.
+  ///
+  /// - Returns: false when the message is about no migration.
+  fileprivate mutating func locate(in catalog: MigrationCatalog) -> Bool {
+    for migration in catalog.migrations {
+      // Migrations in Swift share a file: the line shows which it is.
+      guard let step = migration.outline.first(where: { message.hasPrefix("\($0.position):") }) else {
+        continue
+      }
+      blame(step, catalog)
+      return true
+    }
+    guard message.hasPrefix(catalog.directory + "/") else { return false }
+    // A colon may be part of the directory's name.
+    let parts = message.dropFirst(catalog.directory.count + 1)
+      .split(separator: ":", maxSplits: 3, omittingEmptySubsequences: false)
+    guard let name = parts.first,
+      let found = catalog.migrations.first(where: { name.hasPrefix($0.identifier) })
+    else { return false }
+    (migration, file) = (found.identifier, "\(catalog.directory)/\(name)")
+    line = parts.count > 1 ? Int(parts[1]) : nil
+    cause = file.map { Cause(file: $0, line: line) }
+    return true
+  }
+}
+
 extension FixtureWork {
   /// Which expectations or goldens of the fixture are missing or superfluous.
   fileprivate var descriptionFindings: [FixtureResult.Finding] {
     var findings: [FixtureResult.Finding] = []
-    let file = fixture.directory + "/fixture.yaml"
     func add(_ message: String, _ file: String) {
-      var finding = FixtureResult.Finding(.golden, message)
-      finding.file = file
-      findings.append(finding)
+      findings.append(FixtureResult.Finding(.golden, message, file: file))
     }
     if !fixture.saysWhatItMustBe {
-      add("the fixture expects nothing: add `expect`, or record goldens", file)
+      add("the fixture expects nothing: add `expect`, or record goldens", fixture.file)
     } else if !fixture.goldens.isEmpty, fixture.goldens[catalog.latest] == nil {
-      add("no golden of the latest version, \(catalog.latest): record it", file)
+      add("no golden of the latest version, \(catalog.latest): record it", fixture.file)
     }
     for (version, golden) in fixture.goldens.sorted(by: { $0.key < $1.key }) {
       if version < fixture.version {
@@ -290,40 +307,11 @@ extension FixtureWork {
     let stage = try runner.stage(on: container)
     let source = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool).source
     let vault = try stage.vaultEncryption()
-    var finding = FixtureResult.Finding(
-      .build, "a fixture with `reinstalled: true` has a vault and nothing else")
-    finding.file = fixture.directory + "/fixture.yaml"
-    finding.found = vault == nil ? "no vault" : "settings, databases or files"
-    return source == .newContainer && vault != nil ? [] : [finding]
-  }
-}
-
-/// The place in a migration that an error names: `file:line:column: …`.
-struct MigrationPlace {
-  /// The migration, such as `0002_rename_settings`.
-  let migration: String
-  /// Its file, and the line from 1.
-  let file: String, line: Int?
-
-  /// Finds the place at the start of a message; nil when it is about no migration.
-  init?(in message: String, _ catalog: MigrationCatalog) {
-    for migration in catalog.migrations {
-      // Migrations in Swift share a file: the line shows which it is.
-      guard let step = migration.outline.first(where: { message.hasPrefix("\($0.position):") }) else {
-        continue
-      }
-      (self.migration, file, line) = (migration.identifier, step.position.file, step.position.line)
-      return
-    }
-    guard message.hasPrefix(catalog.directory + "/") else { return nil }
-    // A colon may be part of the directory's name.
-    let rest = message.dropFirst(catalog.directory.count + 1)
-    let parts = rest.split(separator: ":", maxSplits: 3, omittingEmptySubsequences: false)
-    guard let name = parts.first,
-      let found = catalog.migrations.first(where: { name.hasPrefix($0.identifier) })
-    else { return nil }
-    migration = found.identifier
-    file = "\(catalog.directory)/\(name)"
-    line = parts.count > 1 ? Int(parts[1]) : nil
+    if source == .newContainer, vault != nil { return [] }
+    return [
+      FixtureResult.Finding(
+        .build, "a fixture with `reinstalled: true` has a vault and nothing else",
+        found: vault == nil ? "no vault" : "settings, databases or files", file: fixture.file)
+    ]
   }
 }

@@ -114,9 +114,8 @@ extension FixtureWork {
       var finding = FixtureResult.Finding(
         .lostRows,
         "rows are lost after \(loss.step.place(loss.isOfMigration)): \(loss.advice)",
-        place: "\(loss.database): \(loss.table)")
-      finding.expected = "\(loss.before) rows"
-      finding.found = loss.after.map { "\($0) rows" } ?? "no such table"
+        place: "\(loss.database): \(loss.table)", expected: "\(loss.before) rows",
+        found: loss.after.map { "\($0) rows" } ?? "no such table")
       finding.blame(loss.step, catalog)
       (finding.count, finding.noun) = (loss.count, "row")
       return finding
@@ -174,9 +173,9 @@ extension ExpectedLoss {
     if lost == rows { return nil }
     var finding = FixtureResult.Finding(
       .lostRows, "`lost-rows` must be the number of rows that are lost without a reason in `destructive`",
-      place: "\(losses.first?.database ?? path): \(table)")
+      place: "\(losses.first?.database ?? path): \(table)", expected: "\(rows) lost rows",
+      found: "\(lost) lost rows")
     if let last = losses.last { finding.blame(last.step, catalog) }
-    (finding.expected, finding.found) = ("\(rows) lost rows", "\(lost) lost rows")
     (finding.file, finding.line, finding.noun) = (position.file, position.line, "row")
     return finding
   }
@@ -190,7 +189,7 @@ extension StepOutline {
 
 extension FixtureResult.Finding {
   /// Names the step that made the difference.
-  fileprivate mutating func blame(_ step: StepOutline, _ catalog: MigrationCatalog) {
+  mutating func blame(_ step: StepOutline, _ catalog: MigrationCatalog) {
     migration = catalog.migration(step.migration)?.identifier
     (file, line) = (step.position.file, step.position.line)
     cause = Cause(step.position)

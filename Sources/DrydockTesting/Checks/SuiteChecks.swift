@@ -11,6 +11,7 @@ extension FixtureSuite {
     var findings: [FixtureResult.Finding] = []
     for release in releases.releases
     where !fresh.contains(release.version) && seen.insert(release.version).inserted {
+<<<<<<< HEAD
       var finding = FixtureResult.Finding(
         .release,
         "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
@@ -18,6 +19,14 @@ extension FixtureSuite {
       )
       (finding.file, finding.line) = (release.position.file, release.position.line)
       findings.append(finding)
+=======
+      findings.append(
+        FixtureResult.Finding(
+          .release,
+          "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
+            + "have that app write a container, capture it with `drydock fixture capture`, and add `fresh: true` to its fixture.yaml",
+          file: release.position.file, line: release.position.line))
+>>>>>>> f4ee6478 (A finding is made with its values and its line at once, and an error's place in a migration is a function of the finding, not a type)
     }
     let usesVault =
       fixtures.contains { $0.setup.vault != nil } || catalog.migrations.contains { $0.vaultUse != nil }
@@ -57,9 +66,7 @@ extension FixtureSuite {
           .coverage,
           "the step \(step.operation) changes nothing in any fixture: add one where it does, or remove the step"
         )
-        finding.migration = migration.identifier
-        (finding.file, finding.line) = (step.position.file, step.position.line)
-        finding.cause = FixtureResult.Finding.Cause(step.position)
+        finding.blame(step, catalog)
         return finding
       }
     }
@@ -112,11 +119,10 @@ extension FixtureSuite {
         .fresh,
         "\(older.fixture.name), migrated to version \(version), is not like \(newer.fixture.name), which the app wrote",
         place: entry.name(redactor)
-          + (entry.noun == "vault item" ? difference.fields.map { ": \($0.old.name)" } ?? "" : ""))
-      (finding.expected, finding.found) = (expected, found)
+          + (entry.noun == "vault item" ? difference.fields.map { ": \($0.old.name)" } ?? "" : ""),
+        expected: expected, found: found, file: newer.fixture.file)
       finding.migration = FirstMigration.text(span)
       if span.count == 1 { finding.cause = FixtureResult.Finding.Cause(file: span[0].file) }
-      finding.file = newer.fixture.directory + "/fixture.yaml"
       return finding
     }
   }
@@ -167,13 +173,11 @@ extension FixtureWork {
   func schemaFindings(_ container: Container, at version: Int) throws -> [FixtureResult.Finding] {
     guard let declared = try DeclaredSchema(catalog, runner.configuration) else { return [] }
     return try declared.drift(in: runner.stage(on: container), at: version).map { drift in
-      var finding = FixtureResult.Finding(
+      FixtureResult.Finding(
         .fresh,
         "the database of version \(version) is not like one that the app creates"
-          + (drift.what.map { ": its \($0) differs" } ?? ""), place: drift.place)
-      (finding.expected, finding.found) = (drift.expected, drift.found)
-      (finding.file, finding.line) = (drift.file ?? fixture.directory + "/fixture.yaml", drift.line)
-      return finding
+          + (drift.what.map { ": its \($0) differs" } ?? ""), place: drift.place, expected: drift.expected,
+        found: drift.found, file: drift.file ?? fixture.file, line: drift.line)
     }
   }
 }

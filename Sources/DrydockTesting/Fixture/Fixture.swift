@@ -40,6 +40,8 @@ public struct Fixture: Sendable {
   package private(set) var goldens: [Int: String]
   let source: FixtureSource
 
+  var file: String { directory + "/fixture.yaml" }
+
   package var expectsSuccess: Bool { expectation?.error.isEmpty != false }
 
   /// Whether goldens or expectations say what it must be like; a check of one that nothing is said of proves little.

@@ -96,10 +96,10 @@ package struct FixtureExpectation: Sendable {
 
 extension FixtureResult.Finding {
   fileprivate init(_ failure: AssertionFailure, of assertion: Assertion) {
-    self.init(.expectation, failure.message, place: failure.place)
-    (expected, found) = (failure.expected, failure.found)
     let position = failure.position ?? assertion.position
-    (file, line) = (position.file, position.line)
+    self.init(
+      .expectation, failure.message, place: failure.place, expected: failure.expected, found: failure.found,
+      file: position.file, line: position.line)
   }
 }
 

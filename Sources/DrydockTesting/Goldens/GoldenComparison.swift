@@ -25,9 +25,11 @@ extension GoldenText {
         redactor.knowing(read.settings.values.map { $0.values } + settings), rowLimit: rowLimit, where: counts
       )
     } catch let error as DrydockError {
-      var finding = FixtureResult.Finding(.golden, "the golden cannot be read: \(error.message)")
-      (finding.file, finding.line) = (error.path ?? golden, error.line)
-      return [finding]
+      return [
+        FixtureResult.Finding(
+          .golden, "the golden cannot be read: \(error.message)", file: error.path ?? golden, line: error.line
+        )
+      ]
     }
   }
 
@@ -194,10 +196,10 @@ private struct GoldenReport {
   private func finding(
     _ entry: GoldenEntry, _ name: String, _ message: String, _ expected: String?, _ found: String?
   ) -> FixtureResult.Finding {
-    var finding = FixtureResult.Finding(.golden, message, place: name)
-    (finding.expected, finding.found) = (expected, found)
+    let place = places.place(of: entry.id)
+    var finding = FixtureResult.Finding(
+      .golden, message, place: name, expected: expected, found: found, file: place?.file, line: place?.line)
     (finding.noun, finding.pattern) = (entry.noun, entry.pattern)
-    if let place = places.place(of: entry.id) { (finding.file, finding.line) = place }
     return finding
   }
 

@@ -86,9 +86,9 @@ struct CheckedFixture: Sendable {
     result.state = result.findings.isEmpty ? .passed : .failed
     guard let why = fixture.knownFailure else { return }
     guard result.findings.isEmpty else { return result.state = .knownFailure }
-    var finding = FixtureResult.Finding(
-      .known, "the fixture passes now: remove `known-failure` from fixture.yaml")
-    (finding.expected, finding.file) = (why, fixture.directory + "/fixture.yaml")
+    let finding = FixtureResult.Finding(
+      .known, "the fixture passes now: remove `known-failure` from fixture.yaml", expected: why,
+      file: fixture.file)
     (result.findings, result.state) = ([finding], .failed)
   }
 

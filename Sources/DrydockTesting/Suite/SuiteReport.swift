@@ -131,8 +131,12 @@ extension FixtureResult {
     }
 
     /// A finding with what every one has.
-    package init(_ check: Check, _ message: String, place: String? = nil) {
+    package init(
+      _ check: Check, _ message: String, place: String? = nil, expected: String? = nil, found: String? = nil,
+      file: String? = nil, line: Int? = nil
+    ) {
       (self.check, self.message, self.place) = (check, message, place)
+      (self.expected, self.found, self.file, self.line) = (expected, found, file, line)
     }
   }
 }
