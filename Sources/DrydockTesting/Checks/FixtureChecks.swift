@@ -89,7 +89,6 @@ struct FixtureChecks {
       }
     }
     checked.result.findings += work.findings(of: watch.finalLosses, in: container)
-    checked.result.findings += work.findings(of: watch.valueLosses)
     attempt(.again) { try $0.checkAgain(container) }
     if outcome.transaction == nil { return }
     let count = checked.result.findings.count

@@ -10,10 +10,8 @@ struct RunWatch {
   private(set) var effective: Set<StepOutline> = []
   /// The paths that each of these steps changed, in their order.
   private(set) var touched: [(step: StepOutline, paths: [ContainerPath])] = []
-  /// Rows that were lost in a step that does not announce it.
-  private(set) var losses: [RowLoss] = []
-  /// The same of values.
-  private(set) var valueLosses: [(loss: ValueLoss, step: StepOutline)] = []
+  /// What was lost in a step that does not announce it.
+  private var losses: [(loss: Loss, step: StepOutline)] = []
   private(set) var last: StepOutline?
   private var changes: StageWatch?
   private var now = Content()
@@ -24,7 +22,7 @@ struct RunWatch {
   /// The settings that its steps set to values which the migration has.
   private var given: [ContainerPath: Set<String>] = [:]
   /// The number of losses before it.
-  private var counted = (rows: 0, values: 0)
+  private var counted = 0
   private let copies: Directory, catalog: MigrationCatalog
   private var number = 0
 
@@ -72,36 +70,34 @@ struct RunWatch {
         guard before.files[path] != nil, now.files[path] == nil else { continue }
         removed[path, default: []].formUnion((before.rows[path] ?? [:]).keys)
         guard step.announcedLoss == .matches else { continue }
-        valueLosses.append((ValueLoss(path: path, name: "", kind: .gone, count: 1, noun: "database"), step))
+        losses.append((Loss(path: path, name: "", kind: .gone, count: 1, noun: "database"), step))
       }
       return
     }
-    let (rows, values) = try losses(from: before, in: changed, [step]) { _ in outcomes }
-    losses += rows
-    valueLosses += values.map { ($0, step) }
+    losses += try losses(from: before, in: changed, [step]) { _ in outcomes }.map { ($0, step) }
   }
 
   /// What is lost between two moments, for certain.
   private func losses(
     from before: Content, in changed: [ContainerPath], _ steps: [StepOutline],
     outcomes: @escaping (ContainerPath) -> [String: AnnouncedLoss.Tables.Outcome]
-  ) throws -> (rows: [RowLoss], values: [ValueLoss]) {
-    guard let last = steps.last else { return ([], []) }
+  ) throws -> [Loss] {
     func part(_ rows: [ContainerPath: RowCounts]) -> [ContainerPath: RowCounts] {
       changed.reduce(into: [:]) { $0[$1] = rows[$1] }
     }
     let stores = StoreComparison(before.stored, now.stored, changed: changed)
-    var values = try stores.losses(of: steps, given: given) { value in
+    var losses = Loss.ofRows(between: part(before.rows), and: part(now.rows), outcomes: outcomes)
+    losses += try stores.losses(of: steps, given: given) { value in
       try changed.compactMap { now.files[$0] }.contains { file in
         try value.databaseValues.contains { try ValueComparison.isFound($0, in: file) }
       }
     }
     for path in changed {
       guard let file = now.files[path], let old = before.file(before: now, at: path) else { continue }
-      values += try ValueComparison.losses(
+      losses += try ValueComparison.losses(
         before: old, after: file, at: path, outcomes: outcomes(path), isGained: stores.isGained)
     }
-    return (RowLoss.between(part(before.rows), part(now.rows), last, outcomes: outcomes), values)
+    return losses
   }
 
   /// Compares what a migration's steps have done together: one may copy a part of the data, and another one remove what was
@@ -109,7 +105,7 @@ struct RunWatch {
   mutating func endMigration(on stage: StagedContainer) throws {
     defer {
       (start, done, removed, given) = (now, [], [:], [:])
-      counted = (losses.count, valueLosses.count)
+      counted = losses.count
     }
     guard done.count > 1, let step = done.last?.step, let migration = catalog.migration(step.migration) else {
       return
@@ -120,15 +116,12 @@ struct RunWatch {
       announced[path] = migration.announcedLoss(in: Set(databases.filter { $0.value.contains(path) }.keys))
     }
     // A step may replace what an earlier one has saved.
-    let steps = valueLosses[counted.values...]
-    valueLosses.removeSubrange(counted.values...)
-    valueLosses += try steps.filter { try !isKept($0.loss) }
+    let steps = losses[counted...]
+    losses.removeSubrange(counted...)
+    losses += try steps.filter { try !isKept($0.loss) }
     // What a step is reported for is not reported again, also not under the name that it had before.
     var known = removed.mapValues { Set($0.map { $0.lowercased() }) }
-    for loss in losses[counted.rows...] where isFinal(loss) {
-      known[loss.database, default: []].insert(loss.table.lowercased())
-    }
-    for (loss, _) in valueLosses[counted.values...] {
+    for (loss, _) in losses[counted...] where isFinal(loss) {
       known[loss.path, default: []].formUnion([loss.name.lowercased(), loss.table.lowercased()])
     }
     func isKnown(_ path: ContainerPath, _ name: String) -> Bool {
@@ -136,22 +129,20 @@ struct RunWatch {
       return !known.isDisjoint(
         with: (announced[path]?.names[name.lowercased()] ?? []).union([name.lowercased()]))
     }
-    var (rows, values) = try losses(from: start, in: changed, done.map(\.step)) {
-      announced[$0]?.outcomes ?? [:]
-    }
+    var found = try losses(from: start, in: changed, done.map(\.step)) { announced[$0]?.outcomes ?? [:] }
     // A database that is at another path has moved; of several it is not known which one went where.
     let hasMoved = now.files.keys.contains { start.files[$0] == nil }
-    rows.removeAll { isKnown($0.database, $0.table) || hasMoved && now.files[$0.database] == nil }
-    values.removeAll { isKnown($0.path, $0.name) || isKnown($0.path, $0.table) }
-    for index in rows.indices { rows[index].isOfMigration = true }
-    for index in values.indices { values[index].isOfMigration = true }
-    losses += rows
-    valueLosses += values.map { ($0, step) }
+    found.removeAll {
+      isKnown($0.path, $0.name) || isKnown($0.path, $0.table)
+        || $0.isOfRowCount && hasMoved && now.files[$0.path] == nil
+    }
+    for index in found.indices { found[index].isOfMigration = true }
+    losses += found.map { ($0, step) }
   }
 
   /// Whether another column of the table has at the end of the migration what a step took from one.
-  private func isKept(_ loss: ValueLoss) throws -> Bool {
-    guard loss.kind != .rows, !loss.table.isEmpty, let before = start.files[loss.path],
+  private func isKept(_ loss: Loss) throws -> Bool {
+    guard !loss.table.isEmpty, loss.name != loss.table, let before = start.files[loss.path],
       let after = now.files[loss.path]
     else { return false }
     return try ValueComparison.isKept(
@@ -179,18 +170,17 @@ struct RunWatch {
 
   /// What steps lost unannounced, by the migrations' numbers: by the names that `loses` may have, in lower case.
   var lost: [Int: Set<String>] {
-    let rows = losses.map { ($0.step.migration, [$0.table]) }
-    let values = valueLosses.map { ($0.step.migration, $0.loss.names) }
-    return (rows + values).reduce(into: [:]) { lost, loss in
-      lost[loss.0, default: []].formUnion(loss.1.map { $0.lowercased() })
+    losses.reduce(into: [:]) { lost, entry in
+      lost[entry.step.migration, default: []].formUnion(entry.loss.names.map { $0.lowercased() })
     }
   }
 
   /// The losses that remain at the end of the run.
-  var finalLosses: [RowLoss] { losses.filter(isFinal) }
+  var finalLosses: [(loss: Loss, step: StepOutline)] { losses.filter { isFinal($0.loss) } }
 
-  private func isFinal(_ loss: RowLoss) -> Bool {
-    now.rows[loss.database]?[loss.table].map { $0 < loss.before } ?? true
+  private func isFinal(_ loss: Loss) -> Bool {
+    guard case .fewerRows(let before, _, _) = loss.kind else { return true }
+    return now.rows[loss.path]?[loss.table].map { $0 < before } ?? true
   }
 }
 

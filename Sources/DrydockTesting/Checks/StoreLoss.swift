@@ -134,11 +134,11 @@ struct StoreComparison {
   func losses(
     of steps: [StepOutline], given: [ContainerPath: Set<String>],
     isElsewhere: (PropertyListValue) throws -> Bool
-  ) rethrows -> [ValueLoss] {
+  ) rethrows -> [Loss] {
     // These put something else in the place of what is there, instead of converting it.
     let overwrites = steps.allSatisfy { $0.writing == .replacement }
     let isPatch = steps.allSatisfy { $0.writing == .patch }
-    var losses: [ValueLoss] = []
+    var losses: [Loss] = []
     for (path, old) in before.sorted(by: { $0.key < $1.key }) {
       let new = after[path] ?? successor(of: old)
       if let whole = old.whole, new?.kind != old.kind {
@@ -191,7 +191,7 @@ struct StoreComparison {
       if fresh.count >= gone.count { continue }
       if new == nil {
         let noun = old.kind == .file ? "file" : old.kind.rawValue
-        losses.append(ValueLoss(path: path, name: "", kind: .gone, count: gone.count, noun: noun))
+        losses.append(Loss(path: path, name: "", kind: .gone, count: gone.count, noun: noun))
       } else {
         losses += gone.map { loss(path, $0, .gone, of: old.kind) }
       }
@@ -218,9 +218,9 @@ struct StoreComparison {
   }
 
   private func loss(
-    _ path: ContainerPath, _ name: String, _ kind: ValueLoss.Kind, of store: StoredValues.Kind
-  ) -> ValueLoss {
-    ValueLoss(
+    _ path: ContainerPath, _ name: String, _ kind: Loss.Kind, of store: StoredValues.Kind
+  ) -> Loss {
+    Loss(
       path: path, name: String(name.prefix { $0 != "\0" }), kind: kind, count: 1, noun: store.rawValue)
   }
 
@@ -281,7 +281,7 @@ struct StoreComparison {
   }
 
   /// What a changed value lost for certain; nil for nothing.
-  private static func kind(_ old: PropertyListValue, _ new: PropertyListValue) -> ValueLoss.Kind? {
+  private static func kind(_ old: PropertyListValue, _ new: PropertyListValue) -> Loss.Kind? {
     if isEmpty(new) { return .emptied }
     if let before = number(old) {
       if case .boolean = new { return before == 0 || before == 1 ? nil : .rounded }

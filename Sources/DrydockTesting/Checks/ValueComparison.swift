@@ -37,7 +37,7 @@ struct ValueComparison {
   static func losses(
     before: String, after: String, at path: ContainerPath, outcomes: [String: AnnouncedLoss.Tables.Outcome],
     isGained: @escaping (DatabaseValue) -> Bool
-  ) throws -> [ValueLoss] {
+  ) throws -> [Loss] {
     try with(before, after) { db in
       let comparison = try ValueComparison(db, path, outcomes, isGained)
       return try comparison.old.values.sorted { $0.name < $1.name }.filter {
@@ -124,7 +124,7 @@ struct ValueComparison {
 
   // MARK: Tables
 
-  private func losses(of table: TableShape) throws -> [ValueLoss] {
+  private func losses(of table: TableShape) throws -> [Loss] {
     guard let target = new[table.name.lowercased()] ?? successor(of: table) else {
       // Its rows were copied into tables that there were already.
       guard case .dropped(let names) = outcomes[table.name.lowercased()] else { return [] }
@@ -145,7 +145,7 @@ struct ValueComparison {
     var excused: Set<String> = []
     if case .columns(let names) = outcomes[table.name.lowercased()] { excused = names }
     let content = shared.filter { !table.isMeaningless($0) && !excused.contains($0.lowercased()) }
-    var losses: [ValueLoss] = []
+    var losses: [Loss] = []
     let key = key(of: table, in: target)
     let isComplete =
       try !content.isEmpty && missing(content, from: table, in: target) == 0
@@ -187,10 +187,10 @@ struct ValueComparison {
     return losses
   }
 
-  private func loss(of table: TableShape, _ column: String?, _ kind: ValueLoss.Kind, _ count: Int)
-    -> ValueLoss
+  private func loss(of table: TableShape, _ column: String?, _ kind: Loss.Kind, _ count: Int)
+    -> Loss
   {
-    ValueLoss(
+    Loss(
       path: path, name: [table.name, column].compactMap { $0 }.joined(separator: "."), table: table.name,
       kind: kind, count: count, noun: column == nil ? "row" : "value")
   }
@@ -351,7 +351,7 @@ struct ValueComparison {
 
   private func changes(
     of column: String, to name: String, _ table: TableShape, _ target: TableShape, _ key: [String]
-  ) throws -> [ValueLoss] {
+  ) throws -> [Loss] {
     let (o, n) = ("o.\(quotedIdentifier(column))", "n.\(quotedIdentifier(name))")
     let from = joined(table, target, key)
     func count(_ condition: String) throws -> Int {
@@ -391,7 +391,7 @@ struct ValueComparison {
       OR typeof(\(o)) = 'text' AND typeof(\(n)) IN ('integer', 'real') AND \(o) NOT GLOB '*[^0-9]*'
       AND abs(CAST(\(o) AS REAL) - \(n)) <= abs(\(n)) * 1e-9 AND CAST(CAST(\(n) AS INTEGER) AS TEXT) <> \(o)
       """
-    let conditions: [(ValueLoss.Kind, String)] = [
+    let conditions: [(Loss.Kind, String)] = [
       (.emptied, "length(\(o)) > 0 AND coalesce(length(\(n)), 0) = 0"), (.shortened, isCut),
       (.rounded, isRounded),
     ]
@@ -403,7 +403,7 @@ struct ValueComparison {
       guard found > 1, let row = try Row.fetchOne(db, sql: sql) else { return false }
       return row[0] == 1 || (row[1] as Int) * 2 <= found
     }
-    var losses: [ValueLoss] = []
+    var losses: [Loss] = []
     for (kind, condition) in conditions {
       let found = try count(condition)
       if found == 0 { continue }
