@@ -18,11 +18,7 @@ import Testing
   ) -> VolatileValues {
     var volatile = VolatileValues()
     (volatile.settings, volatile.files, volatile.patterns) = (settings, files, patterns)
-    volatile.columns = Set(
-      columns.map { name in
-        let parts = name.split(separator: ".").map(String.init)
-        return VolatileValues.Column(table: parts[0], column: parts[1])
-      })
+    volatile.columns = Set(columns)
     return volatile
   }
 

@@ -10,20 +10,14 @@ import Synchronization
 package struct VolatileValues: Sendable, Equatable {
   /// Keys of settings, at any depth.
   package var settings: Set<String> = []
-  /// Columns of databases, in every table of that name; `rowid` names the rowids of a table without a key.
-  package var columns: Set<Column> = []
+  /// Columns of databases as `TABLE.COLUMN`, in every table of that name; `rowid` names the rowids of a table without a key.
+  package var columns: Set<String> = []
   /// Files of which only the path counts, and directories whose content does not.
   package var files: PatternList = []
   /// Regular expressions: what matches, in any text of settings, databases and vault items, is not compared.
   package var patterns: [String] = []
   /// Whether the order of a table's columns is compared: SQL that adds a column puts it behind the others.
   package var comparesColumnOrder = false
-
-  package struct Column: Sendable, Hashable {
-    package var table: String, column: String
-
-    package init(table: String, column: String) { (self.table, self.column) = (table, column) }
-  }
 
   package init() {}
 
@@ -40,22 +34,20 @@ package struct VolatileValues: Sendable, Equatable {
     } catch let error as DrydockError {
       throw (reader["patterns"]?.position ?? reader.position).error(error.message, cause: error)
     }
-    for text in try reader["columns"]?.texts("`columns`") ?? [] {
-      let parts = text.split(separator: ".", maxSplits: 1).map(String.init)
-      guard parts.count == 2 else {
-        throw reader.position.error("`\(text)` in `columns` is not TABLE.COLUMN")
-      }
-      columns.insert(Column(table: parts[0], column: parts[1]))
+    columns = Set(try reader["columns"]?.texts("`columns`") ?? [])
+    if let text = columns.sorted().first(where: { ColumnNormalizer.Column($0) == nil }) {
+      throw reader.position.error("`\(text)` in `columns` is not TABLE.COLUMN")
     }
   }
 
   /// The settings, columns and files that it names, in words.
   var names: Set<String> {
-    Set(settings.map(Self.name(setting:)) + columns.map(Self.name) + files.texts.map(Self.name(file:)))
+    Set(
+      settings.map(Self.name(setting:)) + columns.map(Self.name(column:)) + files.texts.map(Self.name(file:)))
   }
 
   static func name(setting: String) -> String { "the setting `\(setting)`" }
-  static func name(_ column: Column) -> String { "the column `\(column.table).\(column.column)`" }
+  static func name(column: String) -> String { "the column `\(column)`" }
   static func name(file: String) -> String { "the file `\(file)`" }
 
   /// These and others: what a fixture says besides what holds for all.

@@ -5,12 +5,19 @@ import GRDB
 /// A volatile value that must be unique, or that rows refer to, is numbered in the order in which rows come that are
 /// sorted by all else: constraints hold, references still lead to the same rows, and each run gives the same numbers.
 struct ColumnNormalizer {
-  private struct Column: Hashable {
-    var table, column: String
+  struct Column: Hashable {
+    fileprivate let table, column: String
 
     /// SQLite knows names without regard to case.
-    init(_ table: String, _ column: String) {
+    fileprivate init(_ table: String, _ column: String) {
       (self.table, self.column) = (table.lowercased(), column.lowercased())
+    }
+
+    /// A column as `TABLE.COLUMN`; nil for any other text.
+    init?(_ text: String) {
+      let parts = text.split(separator: ".", maxSplits: 1).map(String.init)
+      guard parts.count == 2 else { return nil }
+      self.init(parts[0], parts[1])
     }
   }
 
@@ -35,7 +42,7 @@ struct ColumnNormalizer {
 
   init(_ values: ValueNormalizer, tables: [String], _ encoding: DatabaseEncoding, _ db: Database) throws {
     (self.values, self.encoding) = (values, encoding)
-    volatile = Set(values.volatile.columns.map { Column($0.table, $0.column) })
+    volatile = Set(values.volatile.columns.compactMap { Column($0) })
     if volatile.isEmpty, !values.hasPatterns { return }
     for table in tables { try describe(table, db) }
   }
@@ -43,10 +50,9 @@ struct ColumnNormalizer {
   private mutating func describe(_ table: String, _ db: Database) throws {
     let columns = try Row.fetchAll(
       db, sql: "SELECT name, pk, hidden FROM pragma_table_xinfo(?)", arguments: [table])
-    for known in values.volatile.columns where known.table.lowercased() == table.lowercased() {
-      let names = columns.map { ($0["name"] as String).lowercased() } + ["rowid"]
-      if names.contains(known.column.lowercased()) { values.found.add([VolatileValues.name(known)]) }
-    }
+    let named = Set((columns.map { $0["name"] } + ["rowid"]).map { Column(table, $0) })
+    let found = values.volatile.columns.filter { Column($0).map(named.contains) == true }
+    values.found.add(found.map(VolatileValues.name(column:)))
     for column in columns where column["pk"] as Int > 0 { unique.insert(Column(table, column["name"])) }
     let computed = Set(columns.filter { $0["hidden"] as Int > 1 }.map { $0["name"] as String })
     let indexed = try Row.fetchAll(
