@@ -60,12 +60,9 @@ struct GoldenDatabase {
   private mutating func write(to golden: inout GoldenText) throws {
     let tables = objects.filter { $0.kind == "table" }
     for table in tables { try read(table) }
-    golden.add(GoldenEntry(place.id, place.name, nil, at: place.file, nil, ""))
-    if encoding != .utf8 {
-      add("encoding", encoding.rawValue, "PRAGMA encoding = '\(encoding.rawValue)';", to: &golden)
-    } else {
-      add("encoding", encoding.rawValue, nil, to: &golden)
-    }
+    golden.add(GoldenEntry(place.id, place.name, at: place.file))
+    let statement = "PRAGMA encoding = '\(encoding.rawValue)';"
+    add("encoding", encoding.rawValue, encoding == .utf8 ? nil : statement, to: &golden)
     // A normalized value need not be one that the app would take.
     if isNormalized, tables.contains(where: { $0.sql.firstMatch(of: /\bCHECK\b/.ignoresCase()) != nil }) {
       golden.add("PRAGMA ignore_check_constraints = ON;", to: place.file)
@@ -93,11 +90,10 @@ struct GoldenDatabase {
 
   private func add(_ name: String, _ value: String, _ statement: String?, to golden: inout GoldenText) {
     let line = statement.map { golden.add($0, to: place.file) }
-    var entry = GoldenEntry(
-      place.id + ["pragma", name], "\(place.name): \(name)", "number", at: place.file, line, statement ?? "")
-    entry.group = place.id.map { ExactText($0) }
-    entry.fields = [.init("value", value, "the value differs")]
-    golden.add(entry)
+    golden.add(
+      GoldenEntry(
+        place.id + ["pragma", name], "\(place.name): \(name)", "number", at: place.file, line: line,
+        text: statement ?? "", in: place.id, fields: [.init("value", value, "the value differs")]))
   }
 
   // MARK: Reading
@@ -160,9 +156,8 @@ struct GoldenDatabase {
     let tokens = SQLToken.definition(object.sql, kind: object.kind)
     let line = golden.add(object.sql + ";", to: place.file)
     func entry(_ id: [String], _ name: String, _ noun: String, in group: [String]) -> GoldenEntry {
-      var entry = GoldenEntry(id, "\(place.name): \(name)", noun, at: place.file, line, object.sql)
-      entry.group = group.map { ExactText($0) }
-      return entry
+      GoldenEntry(
+        id, "\(place.name): \(name)", noun, at: place.file, line: line, text: object.sql, in: group)
     }
     let shown = { @Sendable (redactor: Redactor) in redactor.shown(sql: object.sql) }
     var definition = entry(id, "\(object.kind) \(object.name)", object.kind, in: place.id)
@@ -203,7 +198,7 @@ struct GoldenDatabase {
   ) {
     let id = place.id + ["table", table.name]
     // What one side could not read is not compared, row by row.
-    if group == nil { golden.add(GoldenEntry(id + ["rows"], nil, nil, at: place.file, nil, "")) }
+    if group == nil { golden.add(GoldenEntry(id + ["rows"], at: place.file)) }
     let key = table.keyIndices
     let rest = table.columns.indices.filter { !key.contains($0) }
     let names = RowNames(table: table.name, columns: table.columns)
@@ -221,9 +216,8 @@ struct GoldenDatabase {
       }
       let statement = table.insert(row, encoding)
       var entry = GoldenEntry(
-        id + ["row"] + values + copy, nil, "row", at: place.file, golden.add(statement, to: place.file),
-        statement)
-      entry.group = (group ?? id + ["rows"]).map { ExactText($0) }
+        id + ["row"] + values + copy, nil, "row", at: place.file,
+        line: golden.add(statement, to: place.file), text: statement, in: group ?? id + ["rows"])
       entry.name = { redactor in
         "\(place.name): \(table.name)"
           + key.map { ", \(table.columns[$0]) \(shown($0, redactor))" }.joined()

@@ -113,7 +113,7 @@ struct GoldenLine: Sendable {
   /// The path as an entry.
   var entry: GoldenEntry? {
     guard let kind else {
-      return GoldenEntry([path.description], nil, Self.excluded, at: Golden.list, nil, "")
+      return GoldenEntry([path.description], nil, Self.excluded, at: Golden.list)
     }
     let noun: String
     switch kind {
@@ -121,7 +121,7 @@ struct GoldenLine: Sendable {
     case .other: noun = "special file"
     default: noun = type
     }
-    var entry = GoldenEntry([path.description], Self.text(path), noun, at: Golden.list, nil, text)
+    var entry = GoldenEntry([path.description], Self.text(path), noun, at: Golden.list, text: text)
     func add(_ name: String, _ text: String?, _ message: String) {
       entry.fields.append(.init(name, text ?? "", message) { _ in text })
     }

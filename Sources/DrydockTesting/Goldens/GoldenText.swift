@@ -156,16 +156,18 @@ package struct GoldenText: Sendable {
     guard let yaml = GoldenYAML.lines(values, of: path) else { return false }
     let (file, id) = (Golden.defaults, [path.description, "settings"])
     let name = "\(GoldenYAML.quoted(GoldenLine.text(path))):" + (yaml.isEmpty ? " {}" : "")
-    add(GoldenEntry(id, path.description, nil, at: file, add(name, to: file), name))
+    add(GoldenEntry(id, path.description, at: file, line: add(name, to: file), text: name))
     for ((key, value), text) in zip(values.sorted(), yaml) {
       let shown = { @Sendable (redactor: Redactor) in redactor.shown(value, key: key) }
-      var entry = GoldenEntry(id + [key], nil, "setting", at: file, add(text, to: file), text)
+      var entry = GoldenEntry(
+        id + [key], nil, "setting", at: file, line: add(text, to: file), text: text,
+        fields: [
+          .init(
+            "value", GoldenYAML.text(value, of: path) ?? "", "the setting has another value",
+            type: value.typeName, shown: shown)
+        ])
       entry.name = { "\(path): \($0.shown(name: key))" }
       entry.whole = shown
-      var field = GoldenEntry.Field(
-        "value", GoldenYAML.text(value, of: path) ?? "", "the setting has another value", shown: shown)
-      field.type = value.typeName
-      entry.fields = [field]
       add(entry)
     }
     return true
@@ -186,7 +188,7 @@ package struct GoldenText: Sendable {
     _ path: ContainerPath, _ items: [VaultItem], _ normalizer: ValueNormalizer
   ) {
     let (file, id) = (Golden.vault, [path.description, "vault"])
-    add(GoldenEntry(id, path.description, nil, at: file, nil, ""))
+    add(GoldenEntry(id, path.description, at: file))
     if items.isEmpty { add("[]", to: file) }
     for item in items {
       let identity = VaultItem.Attribute.allCases.filter(item.itemClass.identifying.contains)
@@ -194,7 +196,7 @@ package struct GoldenText: Sendable {
       let line = self.add(text, to: file)
       var entry = GoldenEntry(
         id + [item.itemClass.rawValue, "\(item.isSynchronizable)"] + identity.map { item[$0] ?? "" },
-        "\(path): \(item.id)", "vault item", at: file, line, text)
+        "\(path): \(item.id)", "vault item", at: file, line: line, text: text)
       func add(_ name: String, _ text: String?, shown: (@Sendable (Redactor) -> String)? = nil) {
         entry.fields.append(
           GoldenEntry.Field(name, text ?? "", "the vault item has another \(name)") { redactor in
@@ -217,16 +219,14 @@ package struct GoldenText: Sendable {
     let (file, id) = (GoldenDocument.place(of: path), [path.description, GoldenEntry.document])
     // The text ends with a line break, as every file does.
     add(document.text.last == "\n" ? String(document.text.dropLast()) : document.text, to: file)
-    add(GoldenEntry(id, path.description, nil, at: file, nil, ""))
+    add(GoldenEntry(id, path.description, at: file))
     for leaf in document.leaves {
       let shown = { @Sendable (redactor: Redactor) in leaf.shown(redactor) }
       var entry = GoldenEntry(
         id + [leaf.pointer.description], "\(GoldenLine.text(path)): \(leaf.pointer)", "value", at: file,
-        leaf.line, "")
-      (entry.group, entry.whole) = (id.map { ExactText($0) }, shown)
-      var field = GoldenEntry.Field("value", leaf.text, "the value differs", shown: shown)
-      field.type = leaf.value.typeName
-      entry.fields = [field]
+        line: leaf.line, in: id,
+        fields: [.init("value", leaf.text, "the value differs", type: leaf.value.typeName, shown: shown)])
+      entry.whole = shown
       let tokens = leaf.pointer.tokens.map { Int($0) == nil ? $0 : "*" }
       entry.pattern = "\(GoldenLine.text(path)): \(JSONPointer(tokens: tokens))"
       add(entry)
@@ -274,8 +274,11 @@ struct GoldenEntry: Sendable {
     /// The value for people.
     var shown: @Sendable (Redactor) -> String?
 
-    init(_ name: String, _ text: String, _ message: String, shown: (@Sendable (Redactor) -> String?)? = nil) {
-      (self.name, self.text, self.message) = (name, ExactText(text), message)
+    init(
+      _ name: String, _ text: String, _ message: String, type: String? = nil,
+      shown: (@Sendable (Redactor) -> String?)? = nil
+    ) {
+      (self.name, self.text, self.message, self.type) = (name, ExactText(text), message, type)
       self.shown = shown ?? { _ in text }
     }
   }
@@ -300,10 +303,12 @@ struct GoldenEntry: Sendable {
   var file: ContainerPath, line: Int?, text: String
 
   init(
-    _ id: [String], _ name: String?, _ noun: String?, at file: ContainerPath, _ line: Int?, _ text: String
+    _ id: [String], _ name: String? = nil, _ noun: String? = nil, at file: ContainerPath, line: Int? = nil,
+    text: String = "", in group: [String]? = nil, fields: [Field] = []
   ) {
-    (self.id, self.noun, self.file) = (id.map { ExactText($0) }, noun, file)
-    (self.name, self.line, self.text) = ({ _ in name ?? "" }, line, text)
+    (self.id, self.group) = (id.map { ExactText($0) }, group?.map { ExactText($0) })
+    (self.noun, self.file, self.line, self.text, self.fields) = (noun, file, line, text, fields)
+    self.name = { _ in name ?? "" }
   }
 
   subscript(_ field: String) -> Field? { fields.first { $0.name == field } }
