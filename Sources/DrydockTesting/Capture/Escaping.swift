@@ -76,7 +76,7 @@ struct Escaping: Sendable {
   ]
 
   /// XML and HTML: `&amp;`, `&#65;`, `&#x41;`; some write a character beyond 16 bits as its two surrogates.
-  private static let markup = Escaping("&".utf8.contains) { text in
+  static let markup = Escaping("&".utf8.contains) { text in
     guard let first = reference(text) else { return nil }
     return character(first.code, length: first.length, low: reference(text.dropFirst(first.length)))
   } write: { meaning, form in
@@ -249,10 +249,12 @@ struct Unescaped {
 
   /// A text as it reads without the escapes of each kind that is unambiguous.
   static func meanings(of text: String) -> [String] {
-    let plain = Unescaped(Array(text.utf8))
-    return Escaping.all.filter(\.isUnambiguous).compactMap { escaping in
-      plain.resolving(escaping).flatMap { String(validating: $0.bytes, as: UTF8.self) }
-    }
+    Escaping.all.filter(\.isUnambiguous).compactMap { meaning(of: text, $0) }
+  }
+
+  /// A text as it reads without the escapes of a kind; nil when it has none.
+  static func meaning(of text: String, _ escaping: Escaping) -> String? {
+    Unescaped(Array(text.utf8)).resolving(escaping).flatMap { String(validating: $0.bytes, as: UTF8.self) }
   }
 
   /// Nil when there are no escapes of the kind.

@@ -1,5 +1,3 @@
-import Foundation
-
 /// XML and HTML, as far as a value has a name beside it: `<string name="k">v</string>`, `<int name="k" value="v"/>`,
 /// `<k>v</k>`, and `<key>k</key><string>v</string>` of a property list.
 enum Markup {
@@ -28,20 +26,12 @@ enum Markup {
     return found
   }
 
-  private static let entities = [
-    ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&apos;"),
-  ]
-
   static func escaped(_ text: String) -> String {
-    entities.reduce(text) { $0.replacing($1.0, with: $1.1) }
+    [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&apos;")]
+      .reduce(text) { $0.replacing($1.0, with: $1.1) }
   }
 
   static func unescaped(_ text: Substring) -> String {
-    guard text.contains("&") else { return String(text) }
-    let numbered = text.replacing(#/&#(?:x(?<hex>[0-9A-Fa-f]{1,6})|(?<number>[0-9]{1,7}));/#) { match in
-      let number = match.hex.flatMap { UInt32($0, radix: 16) } ?? match.number.flatMap { UInt32($0) }
-      return number.flatMap(Unicode.Scalar.init).map(String.init) ?? String(match.0)
-    }
-    return entities.reversed().reduce(String(numbered)) { $0.replacing($1.1, with: $1.0) }
+    Unescaped.meaning(of: String(text), .markup) ?? String(text)
   }
 }
