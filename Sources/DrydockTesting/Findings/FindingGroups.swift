@@ -102,24 +102,17 @@ extension FixtureSuite.Report {
 
   /// The findings of all fixtures and about all of them, by cause; those of known failures last.
   package var groups: [FindingGroup] {
-    var grouping = Grouping()
-    for fixture in fixtures {
-      let isKnown = fixture.state == .knownFailure
-      for finding in fixture.findings { grouping.add(finding, of: fixture.name, isKnown: isKnown) }
+    let ofFixtures = fixtures.flatMap { fixture in
+      fixture.findings.map {
+        (FindingGroup.Member(fixture: fixture.name, finding: $0), fixture.state == .knownFailure)
+      }
     }
-    for finding in findings { grouping.add(finding, of: nil, isKnown: false) }
-    return grouping.groups
+    return Grouping.groups(ofFixtures + findings.map { (FindingGroup.Member(finding: $0), false) })
   }
 }
 
 /// Puts findings together; those that others may contain come after these.
-private struct Grouping {
-  private var added: [(number: Int, member: FindingGroup.Member, isKnown: Bool)] = []
-
-  mutating func add(_ finding: FixtureResult.Finding, of fixture: String?, isKnown: Bool) {
-    added.append((added.count, FindingGroup.Member(fixture: fixture, finding: finding), isKnown))
-  }
-
+private enum Grouping {
   /// The checks whose groups contain the findings of another check at the same place.
   private static let containing: [FixtureResult.Finding.Check: Set<FixtureResult.Finding.Check>] = [
     .golden: [.lostRows, .lostValues], .expectation: [.lostRows, .lostValues, .golden],
@@ -129,16 +122,16 @@ private struct Grouping {
 
   private static func rank(_ check: FixtureResult.Finding.Check) -> Int { containing[check]?.count ?? 0 }
 
-  var groups: [FindingGroup] {
+  static func groups(_ members: [(FindingGroup.Member, isKnown: Bool)]) -> [FindingGroup] {
     var groups: [(number: Int, group: FindingGroup)] = []
     var indices: [Key: Int] = [:]
     var places: [Place: [Int]] = [:]
-    let ordered = added.sorted {
-      (Self.rank($0.member.finding.check), $0.number) < (Self.rank($1.member.finding.check), $1.number)
+    let ordered = members.enumerated().sorted {
+      (rank($0.element.0.finding.check), $0.offset) < (rank($1.element.0.finding.check), $1.offset)
     }
-    for (number, member, isKnown) in ordered {
+    for (number, (member, isKnown)) in ordered {
       let place = Place(member.finding, isKnown)
-      if let index = places[place]?.first(where: { Self.contains(groups[$0].group, member) }) {
+      if let index = places[place]?.first(where: { contains(groups[$0].group, member) }) {
         groups[index].group.members.append(member)
         continue
       }

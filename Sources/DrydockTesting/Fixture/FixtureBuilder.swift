@@ -35,7 +35,7 @@ extension Fixture {
     }
     let target = try place.open(try groups(in: fixture), configuration)
     if case .files = source {
-      try FixtureFiles(fixture, setup, configuration).copy(to: target)
+      try FixtureFiles(fixture: fixture, setup: setup, configuration: configuration).copy(to: target)
     } else if let place = (setup.verbatim + setup.onlyInWAL).first {
       throw place.position.error("the fixture has no `container/` and so no such file")
     }

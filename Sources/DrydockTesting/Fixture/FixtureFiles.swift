@@ -8,17 +8,9 @@ import GRDB
 /// that of the binary property list `NAME.plist`, `shared_prefs/NAME.xml.yaml` and `NAME.preferences_pb.yaml` that of
 /// Android's settings files; all else is taken as it is.
 struct FixtureFiles {
-  private let fixture: Directory
-  private let onlyInWAL: Set<ContainerPath>
-  private let verbatim: Set<ContainerPath>
-  private let setup: FixtureSetup
-  private let settings: ContainerConfiguration
-
-  init(_ fixture: Directory, _ setup: FixtureSetup, _ settings: ContainerConfiguration) {
-    (self.fixture, self.setup, self.settings) = (fixture, setup, settings)
-    onlyInWAL = Set(setup.onlyInWAL.map(\.path))
-    verbatim = Set(setup.verbatim.map(\.path))
-  }
+  let fixture: Directory
+  let setup: FixtureSetup
+  let configuration: ContainerConfiguration
 
   /// Puts the files of the container and its groups into a container that is there and empty.
   ///
@@ -57,12 +49,12 @@ struct FixtureFiles {
     _ entry: WalkEntry, _ path: ContainerPath, from source: Directory, to target: Directory
   ) throws -> ContainerPath? {
     let isFile = entry.status.type == .file
-    if isFile, !verbatim.contains(path) {
+    if isFile, !setup.verbatim.contains(where: { $0.path == path }) {
       if let database = path.without(suffix: ".sql") {
         try requireFree(database, entry, source, target)
         try SQLDump(entry.path, in: source).build(
-          database, in: target, onlyInWAL: onlyInWAL.contains(database), file: source.full(entry.path),
-          settings)
+          database, in: target, onlyInWAL: setup.onlyInWAL.contains { $0.path == database },
+          file: source.full(entry.path), configuration)
         return database
       }
       if let settings = Self.settings(madeBy: path) {

@@ -112,7 +112,7 @@ package struct FixtureVaultItem: Sendable {
   package var item: VaultItem
   package var position: YAMLPosition
 
-  private static func key(_ attribute: VaultItem.Attribute) -> String {
+  static func key(_ attribute: VaultItem.Attribute) -> String {
     attribute.rawValue.replacing("_", with: "-")
   }
 

@@ -23,7 +23,7 @@ enum GoldenYAML {
     // What identifies it comes first.
     for attribute in VaultItem.Attribute.allCases {
       guard let text = item[attribute] else { continue }
-      lines.append("\(attribute.rawValue.replacing("_", with: "-")): \(quoted(text, isKey: false))")
+      lines.append("\(FixtureVaultItem.key(attribute)): \(quoted(text, isKey: false))")
     }
     lines.append("accessible: \(item.accessibility.rawValue)")
     if item.isSynchronizable { lines.append("synchronizable: true") }
