@@ -67,8 +67,9 @@ final class CaptureSandbox {
     let container = try Container(at: directory("Notes"), configuration: configuration)
     var transaction = TransactionOptions()
     if withKeys { transaction.deviceKeys = keys }
-    return try FixtureCapture(of: container, as: name, in: directory("Fixtures"), options: options).run(
-      transaction)
+    return try FixtureCapture.run(
+      .container(container), as: name, in: directory("Fixtures"), configuration: configuration,
+      options: options, transaction: transaction)
   }
 
   /// Captures, and searches the fixture for what must not be in it.

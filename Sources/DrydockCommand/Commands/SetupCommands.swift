@@ -84,7 +84,8 @@ struct InitCommand: Subcommand {
     let directory = FixtureOptions.directory(nil, configuration)
     return try Container.reading(at: container, configuration: configuration) { opened in
       try FixtureOptions.capturing(in: directory) {
-        try FixtureCapture(of: opened, as: fixture, in: directory, options: options).run()
+        try FixtureCapture.run(
+          .container(opened), as: fixture, in: directory, configuration: configuration, options: options)
       }
     }
   }

@@ -16,32 +16,21 @@ import MigrationEngine
 /// Makes a fixture from a real container: secrets and chosen values are made up, tables are cut, and what backups exclude
 /// is left out. The container is only read.
 package struct FixtureCapture {
-  private let container: Container
-  private let name: String
-  private let fixtures: String
-  private let options: CaptureOptions
-  private let tool: MigrationTool?
+  fileprivate let container: Container
+  fileprivate let name: String, fixtures: String
+  fileprivate let tool: MigrationTool?
+  fileprivate let options: CaptureOptions
   /// The configuration that the fixture is tested with.
-  private let configuration: ContainerConfiguration
+  fileprivate let configuration: ContainerConfiguration
 
-  /// A capture of a container.
+  /// Captures what an operand is: a container or an archive. The fixture appears as a whole, or not at all.
   ///
   /// - Parameters:
+  ///   - configuration: the one that the fixture of an archive is tested with; that of a container is the container's own.
   ///   - tool: the other tool that the migrations are written for.
-  ///   - configuration: the one that the fixture is tested with; by default the container's.
-  package init(
-    of container: Container, as name: String, in fixtures: String, tool: MigrationTool? = nil,
-    configuration: ContainerConfiguration? = nil, options: CaptureOptions = CaptureOptions()
-  ) {
-    (self.container, self.name, self.fixtures) = (container, name, fixtures)
-    (self.tool, self.options) = (tool, options)
-    self.configuration = configuration ?? container.configuration
-  }
-
-  /// Captures what an operand is: a container or an archive.
-  ///
-  /// - Parameter transaction: its device keys open the vault.
-  /// - Throws: as ``run(_:)``; for an archive what restoring it throws.
+  ///   - transaction: its device keys open the vault.
+  /// - Throws: `DrydockError` with code `notCaptured`, which lists what prevents the capture, also an unknown version; for an
+  ///   archive what restoring it throws. Nothing was written then.
   package static func run(
     _ operand: ComparisonOperand, as name: String, in fixtures: String, configuration: ContainerConfiguration,
     tool: MigrationTool? = nil, options: CaptureOptions = CaptureOptions(),
@@ -53,8 +42,10 @@ package struct FixtureCapture {
         .notCaptured, "a golden is not a container: it does not hold all databases and files",
         path: golden.directory)
     case .container(let container):
-      return try FixtureCapture(of: container, as: name, in: fixtures, tool: tool, options: options).run(
-        transaction)
+      return try FixtureCapture(
+        container: container, name: name, fixtures: fixtures, tool: tool, options: options,
+        configuration: container.configuration
+      ).run(transaction)
     case .archive(let archive):
       let temporary = try ScratchDirectory.temporary()
       let scratch = temporary.directory
@@ -70,16 +61,13 @@ package struct FixtureCapture {
       let container = try Container(
         at: copy.root, configuration: settings, instance: archive.header.instance)
       return try FixtureCapture(
-        of: container, as: name, in: fixtures, tool: tool, configuration: configuration, options: options
+        container: container, name: name, fixtures: fixtures, tool: tool, options: options,
+        configuration: configuration
       ).run(transaction)
     }
   }
 
-  /// Captures. The fixture appears as a whole, or not at all.
-  ///
-  /// - Throws: `DrydockError` with code `notCaptured`, which lists what prevents the capture, also an unknown version.
-  ///   Nothing was written then.
-  package func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
+  private func run(_ transaction: TransactionOptions) throws -> CaptureReport {
     let target = try place()
     let staged = try DiscardedStage(on: container, options: transaction)
     var attempt = 1
