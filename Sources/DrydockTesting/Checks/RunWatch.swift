@@ -12,7 +12,7 @@ struct RunWatch {
   private(set) var touched: [(step: StepOutline, paths: [ContainerPath])] = []
   /// What was lost in a step that does not announce it.
   private var losses: [(loss: Loss, step: StepOutline)] = []
-  private(set) var last: StepOutline?
+  private var last: StepOutline?
   private var changes: StageWatch?
   private var now = Content()
   /// What there was before the first step of the migration, and what its steps have done.
@@ -82,11 +82,9 @@ struct RunWatch {
     from before: Content, in changed: [ContainerPath], _ steps: [StepOutline],
     outcomes: @escaping (ContainerPath) -> [String: AnnouncedLoss.Tables.Outcome]
   ) throws -> [Loss] {
-    func part(_ rows: [ContainerPath: RowCounts]) -> [ContainerPath: RowCounts] {
-      changed.reduce(into: [:]) { $0[$1] = rows[$1] }
-    }
     let stores = StoreComparison(before.stored, now.stored, changed: changed)
-    var losses = Loss.ofRows(between: part(before.rows), and: part(now.rows), outcomes: outcomes)
+    var losses = Loss.ofRows(
+      between: before.rows.part(changed), and: now.rows.part(changed), outcomes: outcomes)
     losses += try stores.losses(of: steps, given: given) { value in
       try changed.compactMap { now.files[$0] }.contains { file in
         try value.databaseValues.contains { try ValueComparison.isFound($0, in: file) }
@@ -182,6 +180,11 @@ struct RunWatch {
     guard case .fewerRows(let before, _, _) = loss.kind else { return true }
     return now.rows[loss.path]?[loss.table].map { $0 < before } ?? true
   }
+}
+
+extension Dictionary where Key == ContainerPath {
+  /// What some of the paths have.
+  func part(_ paths: [ContainerPath]) -> Self { paths.reduce(into: [:]) { $0[$1] = self[$1] } }
 }
 
 /// The number of rows of each table of a database.

@@ -107,10 +107,7 @@ struct StoreComparison {
   init(
     _ all: [ContainerPath: StoredValues], _ now: [ContainerPath: StoredValues], changed: [ContainerPath]
   ) {
-    func part(of stored: [ContainerPath: StoredValues]) -> [ContainerPath: StoredValues] {
-      changed.reduce(into: [:]) { $0[$1] = stored[$1] }
-    }
-    let (before, after) = (part(of: all), part(of: now))
+    let (before, after) = (all.part(changed), now.part(changed))
     (self.all, self.before, self.after) = (all, before, after)
     func differing(_ these: [ContainerPath: StoredValues], from others: [ContainerPath: StoredValues])
       -> [PropertyListValue]
