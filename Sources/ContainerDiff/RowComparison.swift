@@ -104,9 +104,10 @@ struct RowComparison {
     if isSameShape {
       let list = columns.flatMap {
         ["+\(quotedIdentifier($0)) COLLATE BINARY", "typeof(\(quotedIdentifier($0)))"]
-      }.joined(
-        separator: ", ")
-      let (old, new) = ("SELECT \(list) FROM before.\(name)", "SELECT \(list) FROM main.\(name)")
+      }.joined(separator: ", ")
+      // Equal rows are numbered, so that one of two is missed.
+      let rows = "SELECT \(list), row_number() OVER (PARTITION BY \(list)) FROM"
+      let (old, new) = ("\(rows) before.\(name)", "\(rows) main.\(name)")
       (result.added, result.removed) = (
         try count("(\(new) EXCEPT \(old))"), try count("(\(old) EXCEPT \(new))")
       )
