@@ -205,14 +205,10 @@ extension StagedContainer {
     guard try status(of: path)?.type == .file, try isDatabase(path) else { return nil }
     do {
       return try readDatabase(at: path) { db in
-        let names = try String.fetchAll(
-          db,
-          sql: """
-            SELECT name FROM pragma_table_list
-            WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-            """)
-        return try names.reduce(into: [:]) { counts, name in
-          counts[name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(name))") ?? 0
+        let tables = try SchemaObject.all(in: db).filter { $0.kind == "table" && !$0.isVirtual }
+        return try tables.reduce(into: [:]) { counts, table in
+          let sql = "SELECT count(*) FROM \(quotedIdentifier(table.name))"
+          counts[table.name] = try Int.fetchOne(db, sql: sql) ?? 0
         }
       }
     } catch let error as DrydockError where error.code == .malformed {
