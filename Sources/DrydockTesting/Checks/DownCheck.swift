@@ -37,7 +37,7 @@ struct DownCheck {
     }
     let goldens = try goldens(of: stops.map(\.1))
     var findings: [FixtureResult.Finding] = []
-    var known: Set<FindingDifference> = []
+    var known: Set<[String?]> = []
     for (number, version) in stops.reversed() {
       do {
         try work.runner.goDown(container, to: version)
@@ -48,12 +48,12 @@ struct DownCheck {
       // What a later version showed is not reported again, and what its migration lost stays lost.
       let losses = DownLoss.all(of: work.catalog.migrations.filter { $0.number > version })
       let found = try differences(container, from: golden, besides: losses, &needed)
-      findings += found.filter { !known.contains(FindingDifference($0)) }.map { finding in
+      findings += found.filter { !known.contains($0.difference) }.map { finding in
         var finding = finding
         finding.migration = work.catalog.migration(number)?.identifier
         return finding
       }
-      known.formUnion(found.map(FindingDifference.init))
+      known.formUnion(found.map(\.difference))
     }
     return findings
   }

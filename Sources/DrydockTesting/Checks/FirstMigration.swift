@@ -95,15 +95,9 @@ struct FirstMigration {
   }
 }
 
-/// A difference that findings can be about, also in a database that was moved.
-struct FindingDifference: Hashable {
-  private let part: String?
-  private let expected: String?, found: String?
-
-  init(_ finding: FixtureResult.Finding) {
-    part = finding.place?.withoutFile
-    (expected, found) = (finding.expected, finding.found)
-  }
+extension FixtureResult.Finding {
+  /// What differs, also in a database that was moved.
+  var difference: [String?] { [place?.withoutFile, expected, found] }
 }
 
 extension String {

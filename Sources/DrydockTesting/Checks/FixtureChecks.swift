@@ -128,18 +128,18 @@ struct FixtureChecks {
   /// The goldens of all versions from the fixture's on, and `expect`.
   private mutating func checkResult(_ container: Container) throws {
     var first = FirstMigration(work)
-    var known: Set<FindingDifference> = []
+    var known: Set<[String?]> = []
     var wrong: [Int: Set<String?>] = [:]
     for (version, golden) in try goldens(with: container) {
       var found = golden
       wrong[version] = Set(found.map(\.place))
       // What an earlier golden showed is not reported again.
-      found.removeAll { known.contains(FindingDifference($0)) }
+      found.removeAll { known.contains($0.difference) }
       first.name(&found, from: .golden(version), at: version) { finding in
         let right = wrong.filter { $0.key < version && !$0.value.contains(finding.place) }.keys
         return max(right.max() ?? fixture.version, fixture.version)
       }
-      known.formUnion(found.map(FindingDifference.init))
+      known.formUnion(found.map(\.difference))
       checked.result.findings += found
     }
     var expected = try work.expectationFindings(container)
