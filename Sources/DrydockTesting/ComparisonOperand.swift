@@ -65,7 +65,7 @@ package enum ComparisonOperand {
   ) throws -> any ComparisonSide {
     switch self {
     case .archive(let archive): try ArchiveSide(archive, configuration: configuration)
-    case .golden(let golden): try GoldenSide(golden)
+    case .golden(let golden): golden
     case .container(let container):
       try ContentSide(live: DiscardedStage(on: container, options: transaction), extent)
     }

@@ -28,7 +28,7 @@ import Testing
     var options = ComparisonOptions()
     options.rowLimit = 10
     return try Transaction.inspect(container) {
-      try Comparison(of: GoldenSide(Golden(golden)), with: ContentSide(live: $0), options: options)
+      try Comparison(of: Golden(golden), with: ContentSide(live: $0), options: options)
     }
   }
 

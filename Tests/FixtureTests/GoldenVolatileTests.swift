@@ -236,7 +236,7 @@ import Testing
     func difference() throws -> ContainerDifference {
       let golden = try Golden(folder("f/expected/1"))
       #expect(try golden.volatile() == volatile)
-      let side = try NormalizedSide(GoldenSide(golden), volatile)
+      let side = try NormalizedSide(golden, volatile)
       return try Transaction.inspect(made.container) {
         let comparison = try Comparison(
           of: side, with: NormalizedSide(ContentSide(live: $0, .whole), volatile))

@@ -25,7 +25,7 @@ package struct Golden: Sendable {
   }
 
   package let directory: String
-  let lines: [GoldenLine]
+  let lines: [ContainerPath: GoldenLine]
   /// Its settings, by file and key, each with the line of the file's name.
   let settings: [ContainerPath: (values: PropertyListDictionary, line: Int)]
   /// The items of its vault; nil when it has no `vault.yaml`.
@@ -45,7 +45,8 @@ package struct Golden: Sendable {
   package init(_ path: String) throws {
     directory = path
     let root = try Directory(path)
-    lines = try Self.lines(in: root)
+    lines = try Dictionary(
+      Self.lines(in: root).map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
     settings = try Self.read(Self.defaults, in: root) { try Self.settings($0) } ?? [:]
     items = try Self.read(Self.vault, in: root) { try FixtureVaultItem.items($0) ?? [] }
     try requireItsFiles(root)
@@ -79,6 +80,8 @@ package struct Golden: Sendable {
     }
     return lines
   }
+
+  var sortedLines: [GoldenLine] { lines.values.sorted { $0.path < $1.path } }
 
   /// The paths of the files of a golden.
   static func files(_ root: Directory) throws -> Set<ContainerPath> {
@@ -132,10 +135,10 @@ package struct Golden: Sendable {
 
   /// A file that is missing, or that nothing refers to, is an editing mistake.
   private func requireItsFiles(_ root: Directory) throws {
-    var needed: [ContainerPath: GoldenLine] = [:]
+    let lines = sortedLines
+    let needed = try Set(lines.compactMap { try $0.file })
     for line in lines {
       guard let file = try line.file else { continue }
-      needed[file] = line
       guard try root.status(file)?.type == .file else {
         throw DrydockError(
           .badFixture,
@@ -148,13 +151,12 @@ package struct Golden: Sendable {
         .badFixture, "defaults.yaml has no settings for \(line.path)", path: root.full(Self.list),
         line: line.number)
     }
-    for (path, settings) in settings where !lines.contains(where: { $0.path == path && $0.kind == .settings })
-    {
+    for (path, settings) in settings where self.lines[path]?.kind != .settings {
       throw DrydockError(
         .badFixture, "files.txt does not list \(path) as settings", path: root.full(Self.defaults),
         line: settings.line)
     }
-    for name in try root.names().map(ContainerPath.init(name:)) where needed[name] == nil {
+    for name in try root.names().map(ContainerPath.init(name:)) where !needed.contains(name) {
       guard name == Self.vault || name == Self.defaults || name.nameString.hasSuffix(".sql") else { continue }
       throw DrydockError(
         .badFixture, "nothing in files.txt refers to this file; remove it, or record the golden anew",

@@ -20,8 +20,10 @@ extension GoldenText {
     if try isSame(as: golden) { return [] }
     do {
       let read = try Golden(golden)
+      // As it would be written now, so that comments, the order of lines, and values that were declared volatile later make no
+      // difference.
       return try findings(
-        against: GoldenText(of: read, volatile), recordedIn: read.directory,
+        against: GoldenText(of: read, volatile: volatile), recordedIn: read.directory,
         redactor.knowing(read.settings.values.map { $0.values } + settings), rowLimit: rowLimit, where: counts
       )
     } catch let error as DrydockError {
@@ -31,12 +33,6 @@ extension GoldenText {
         )
       ]
     }
-  }
-
-  /// A golden as it would be written now, so that comments, the order of lines, and values that were declared volatile
-  /// later make no difference.
-  init(of golden: Golden, _ volatile: VolatileValues) throws {
-    self = try GoldenText(of: GoldenSide(golden), volatile: volatile)
   }
 
   /// Where this differs from the expected text.

@@ -87,10 +87,10 @@ package struct GoldenRecorder {
   private func directory(_ version: Int) -> String { "\(fixture.directory)/expected/\(version)" }
 
   private func compare(_ version: Int, _ text: GoldenText, _ golden: String) throws -> FixtureSuite.Golden {
-    let new: GoldenText, side: GoldenSide
+    let new: GoldenText, written: Golden
     do {
-      let written = try Golden(golden)
-      (new, side) = (try GoldenText(of: written, fixture.volatile), try GoldenSide(written))
+      written = try Golden(golden)
+      new = try GoldenText(of: written, volatile: fixture.volatile)
     } catch let error as DrydockError where error.code == .badFixture {
       // A golden that cannot be read again would fail each check without a reason.
       throw DrydockError(
@@ -106,13 +106,13 @@ package struct GoldenRecorder {
     var isEqual = false
     do {
       let golden = try Golden(old)
-      let expected = try GoldenText(of: golden, fixture.volatile)
+      let expected = try GoldenText(of: golden, volatile: fixture.volatile)
       isEqual = try new.findings(against: expected, recordedIn: nil, redactor, rowLimit: 1).isEmpty
       var options = ComparisonOptions()
       (options.rowLimit, options.redactor) = (20, redactor.knowing(golden.settings.values.map { $0.values }))
       recorded.difference = try Comparison(
-        of: NormalizedSide(GoldenSide(golden), fixture.volatile),
-        with: NormalizedSide(side, fixture.volatile), options: options
+        of: NormalizedSide(golden, fixture.volatile), with: NormalizedSide(written, fixture.volatile),
+        options: options
       ).difference
     } catch let error as DrydockError where error.code == .badFixture {
       recorded.difference = nil

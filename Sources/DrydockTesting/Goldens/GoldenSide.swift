@@ -5,35 +5,23 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// A golden, as a side of a comparison.
-package struct GoldenSide: ComparisonSide {
-  private var entries: [ComparedEntry] = []
-  private var omitted: [ContainerPath: String] = [:]
-  private let golden: Golden
-  private let lines: [ContainerPath: GoldenLine]
-
-  /// A side from a golden.
-  ///
-  /// - Throws: `DrydockError` with code `malformed`.
-  package init(_ golden: Golden) throws {
-    self.golden = golden
-    lines = Dictionary(golden.lines.map { ($0.path, $0) }, uniquingKeysWith: { a, _ in a })
-    for line in golden.lines {
+extension Golden: ComparisonSide {
+  package func walk() throws -> SideWalk {
+    var entries: [ComparedEntry] = []
+    var omitted: [ContainerPath: String] = [:]
+    for line in sortedLines {
       if let kind = line.kind {
-        entries.append(try Self.entry(line, kind, golden))
+        entries.append(try entry(line, kind))
         if kind == .directory, line.isVolatile { omitted[line.path] = "it is volatile" }
       } else {
         let reason = line.content.flatMap(GoldenLine.unescaped).map { String(decoding: $0, as: UTF8.self) }
         omitted[line.path] = reason ?? "left out by the golden"
       }
     }
+    return walk(entries, omitting: omitted)
   }
 
-  package func walk() -> SideWalk { walk(entries, omitting: omitted) }
-
-  private static func entry(
-    _ line: GoldenLine, _ kind: ComparedEntry.Kind, _ golden: Golden
-  ) throws -> ComparedEntry {
+  private func entry(_ line: GoldenLine, _ kind: ComparedEntry.Kind) throws -> ComparedEntry {
     var entry = ComparedEntry(line.path, kind)
     if line.isVolatile {
       entry.hasContent = false
@@ -43,7 +31,7 @@ package struct GoldenSide: ComparisonSide {
     if kind != .other { entry.attributes = line.flags }
     if kind == .link {
       guard let target = line.content.flatMap(GoldenLine.unescaped) else {
-        throw golden.error("the link \(line.path) has no target", line)
+        throw error("the link \(line.path) has no target", line)
       }
       entry.linkTarget = target
     }
@@ -53,31 +41,31 @@ package struct GoldenSide: ComparisonSide {
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
     guard let line = lines[entry.path], try line.file == nil else { return nil }
     guard let digest = line.content.flatMap({ SHA256.Digest(hex: $0) }) else {
-      throw golden.error("the file \(entry.path) has no SHA-256", line)
+      throw error("the file \(entry.path) has no SHA-256", line)
     }
     return digest
   }
 
   /// A JSON document's; the golden has nothing but the digest of other files.
   package func contents(of entry: ComparedEntry) throws -> [UInt8]? {
-    let root = try Directory(golden.directory)
+    let root = try Directory(directory)
     let place = GoldenDocument.place(of: entry.path)
     return try root.status(place)?.type == .file ? root.contents(place) : nil
   }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
-    golden.settings[path]?.values
+    settings[path]?.values
   }
 
   package func vault(of path: ContainerPath) throws -> ComparedVault? {
-    guard try lines[path]?.file == Golden.vault else { return nil }
-    return golden.items.map { .items($0.map(\.item)) }
+    guard try lines[path]?.file == Self.vault else { return nil }
+    return items.map { .items($0.map(\.item)) }
   }
 
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     if let digests = lines[path]?.rawDigests { return .raw(digests) }
     guard let file = try lines[path]?.file else { return .unknown }
-    return .image(try ContentDigest.of(file, in: Directory(golden.directory), isDatabase: false))
+    return .image(try ContentDigest.of(file, in: Directory(directory), isDatabase: false))
   }
 
   package func databaseFile(
@@ -87,8 +75,8 @@ package struct GoldenSide: ComparisonSide {
       throw DrydockError(
         .malformed, "SQLite could not open it when the golden was written", path: path.description)
     }
-    guard let source = try line.file else { throw golden.error("the database \(path) has no SQL", line) }
-    try SQLDump(source, in: Directory(golden.directory)).build(
+    guard let source = try line.file else { throw error("the database \(path) has no SQL", line) }
+    try SQLDump(source, in: Directory(directory)).build(
       at: scratch.full(name),
       preparing: """
         PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=OFF
