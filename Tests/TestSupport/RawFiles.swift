@@ -46,14 +46,8 @@ public enum RawFiles {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw SystemFailure(call: "fstat", path: path) }
-<<<<<<< HEAD
-    var content = Data()
-    // Trees of small files are read again and again: a large buffer for each would be most of the work.
-    var buffer = [UInt8](repeating: 0, count: min(max(Int(status.st_size) + 1, 512), 1 << 18))
-=======
     // Files that the kernel makes have no size before they are read.
     var (content, done) = (Data(count: Int(status.st_size) + 4096), 0)
->>>>>>> e649c134 (Trees are listed and compared by tests with fewer steps per byte: the tests are compiled without the optimizer, and do both thousands of times)
     while true {
       if done == content.count { content.count *= 2 }
       let count = content.withUnsafeMutableBytes { buffer in

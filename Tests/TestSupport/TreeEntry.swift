@@ -63,11 +63,7 @@ public struct TreeEntry: Hashable, Sendable {
     }
   }
 
-<<<<<<< HEAD
-  /// Without ``text(_:)``: to make the texts of whole trees takes long.
-=======
   /// Whether an aspect is the same. Texts of both would cost more than to read the tree.
->>>>>>> e649c134 (Trees are listed and compared by tests with fewer steps per byte: the tests are compiled without the optimizer, and do both thousands of times)
   func equals(_ other: TreeEntry, in aspect: Aspect) -> Bool {
     switch aspect {
     case .type: kind == other.kind

@@ -10,102 +10,7 @@ import SystemPackage
   import Darwin
 #endif
 
-<<<<<<< HEAD:Sources/ContainerTransaction/Staging/StageFile.swift
 /// A file of the stage while it is written.
-=======
-/// A file that is to be put with others, its content still to come.
-package struct NewFile: Sendable {
-  package var metadata: FileMetadata
-  /// SHA-256 of the content, which the filler checks.
-  package var digest: SHA256.Digest?
-  package var size: UInt64
-  /// Whether it is a database, or a part of one.
-  package var isDatabase: Bool
-
-  package init(
-    metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
-  ) {
-    (self.metadata, self.digest, self.size) = (metadata, digest, size)
-    self.isDatabase = isDatabase
-  }
-}
-
-extension StagedContainer {
-  /// See ``Stage/startWriting(_:)``. In a dry run nothing is to be kept.
-  func startWriting(_ name: ContainerPath?) {
-    if !transaction.isEmpty { stage.startWriting(name) }
-  }
-
-  /// A file by its number, and what writes its content.
-  package typealias Filler = (Int) throws -> (file: NewFile, fill: (StageFile) throws -> Void)
-
-  /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
-  /// takes. Each group is filled in its order by one thread.
-  ///
-  /// - Parameters:
-  ///   - paths: the path of each file by its number, best in their order. A list of a million files would be large.
-  ///   - groups: the numbers of the files.
-  ///   - size: bytes of all files.
-  ///   - filler: makes what fills a group's files, on the group's own thread.
-  /// - Throws: ``DrydockError``: the first failure, also of a filler.
-  package func putFiles(
-    _ paths: some RandomAccessCollection<ContainerPath>, _ groups: [[UInt32]], size: UInt64,
-    filler: @escaping @Sendable () throws -> Filler
-  ) throws {
-    if let first = paths.first { try stage.requireSpace(size, for: first) }
-    var parent: ContainerPath?
-    for path in paths where path.parent != parent {
-      try createDirectory(path.parent)
-      parent = path.parent
-    }
-    stage.directory.spreadDirectories()
-    let folders = groups.map { _ in stage.newNumber() }
-    // By the files' numbers: the record of each, where it is, and whether it is a database.
-    typealias File = (record: UInt32, folder: UInt32, isDatabase: Bool)
-    let none: File = (0, 0, false)
-    let made = Mutex((records: stage.overlay.made, files: Array(repeating: none, count: paths.count)))
-    stage.overlay.made = NodeTable()
-    let hasFailed = Atomic(false)
-    let directory = stage.directory
-    let result = Result {
-      try onAllCores(Array(zip(folders, groups))) { number, group in
-        do {
-          let folder = Stage.name(number)
-          try directory.createDirectory(folder)
-          let target = try directory.directory(folder)
-          let filler = try filler()
-          for file in group where !hasFailed.load(ordering: .relaxed) {
-            let name = Stage.name(file)
-            let (new, fill) = try filler(Int(file))
-            let metadata = try StageFile.make(name, in: target, new.metadata, fill: fill)
-            let record = NodeRecord(
-              type: .file, metadata: metadata ?? new.metadata, size: new.size, digest: new.digest)
-            made.withLock { $0.files[Int(file)] = ($0.records.append(record), number, new.isDatabase) }
-          }
-        } catch {
-          hasFailed.store(true, ordering: .relaxed)
-          throw error
-        }
-      }
-    }
-    let files = made.withLock { made in
-      defer { made = (NodeTable(), []) }
-      return made
-    }
-    stage.overlay.made = files.records
-    try result.get()
-    if size > Stage.largeSize { startWriting(nil) }
-    let live = LastDirectory(live)
-    for (number, path) in paths.enumerated() {
-      let file = files.files[number]
-      try prepareReplacement(of: path, isLive: live.status(of: path) != nil)
-      stage.overlay.set(
-        file.record, in: file.folder, as: UInt32(number), isDatabase: file.isDatabase, at: path)
-    }
-  }
-}
-
->>>>>>> 43ec1883 (A restore and a first snapshot make fewer system calls for each file: metadata is set through the open file, directories are opened or found missing once, flags are read once for a folder of the stage):Sources/ContainerTransaction/Staging/BulkFiles.swift
 package final class StageFile {
   /// Zeros in a whole block of this size become a hole: a disk image or a preallocated file takes no more room than
   /// it did.
@@ -279,12 +184,9 @@ extension StagedContainer {
           for file in group where !hasFailed.load(ordering: .relaxed) {
             let name = Stage.name(file)
             let new = try filler(Int(file))
-            try StageFile.make(name, in: target, new.metadata, fill: new.fill)
-            // A user who is not root may not have been able to set all metadata.
-            guard let metadata = try target.metadata(name) else {
-              throw DrydockError(.notFound, "was removed", path: target.full(name))
-            }
-            let record = NodeRecord(type: .file, metadata: metadata, size: new.size, digest: new.digest)
+            let metadata = try StageFile.make(name, in: target, new.metadata, fill: new.fill)
+            let record = NodeRecord(
+              type: .file, metadata: metadata ?? new.metadata, size: new.size, digest: new.digest)
             made.withLock { $0.files[Int(file)] = ($0.records.append(record), number, new.isDatabase) }
           }
         } catch {
@@ -300,9 +202,10 @@ extension StagedContainer {
     stage.overlay.made = files.records
     try result.get()
     if size > Stage.largeSize { startWriting(nil) }
+    let live = LastDirectory(live)
     for (number, path) in paths.enumerated() {
       let file = files.files[number]
-      try prepareReplacement(of: path)
+      try prepareReplacement(of: path, isLive: live.status(of: path) != nil)
       stage.overlay.set(
         file.record, in: file.folder, as: UInt32(number), isDatabase: file.isDatabase, at: path)
     }

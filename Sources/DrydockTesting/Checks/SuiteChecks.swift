@@ -11,22 +11,12 @@ extension FixtureSuite {
     var findings: [FixtureResult.Finding] = []
     for release in releases.releases
     where !fresh.contains(release.version) && seen.insert(release.version).inserted {
-<<<<<<< HEAD
-      var finding = FixtureResult.Finding(
-        .release,
-        "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
-          + "have that app write a container, capture a fixture of it, and add `fresh: true` to its fixture.yaml"
-      )
-      (finding.file, finding.line) = (release.position.file, release.position.line)
-      findings.append(finding)
-=======
       findings.append(
         FixtureResult.Finding(
           .release,
           "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
-            + "have that app write a container, capture it with `drydock fixture capture`, and add `fresh: true` to its fixture.yaml",
+            + "have that app write a container, capture a fixture of it, and add `fresh: true` to its fixture.yaml",
           file: release.position.file, line: release.position.line))
->>>>>>> f4ee6478 (A finding is made with its values and its line at once, and an error's place in a migration is a function of the finding, not a type)
     }
     let usesVault =
       fixtures.contains { $0.setup.vault != nil } || catalog.migrations.contains { $0.vaultUse != nil }
