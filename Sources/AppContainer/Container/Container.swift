@@ -59,7 +59,7 @@ public struct Container: Sendable {
     let root = isBundle ? try bundle.directory("AppData") : bundle
     let detected = try ContainerLayout.detect(in: root)
     if let source = try DeviceSource(directory: root, layout: detected) { throw source.error(path) }
-    let identity = ContainerIdentity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
+    let identity = Self.identity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
     self.anchor = anchor
     self.root = isBundle ? anchor + "/AppData" : anchor
     self.configuration = configuration
@@ -241,26 +241,20 @@ public enum ContainerStore: String, Sendable, Hashable, Codable, CaseIterable {
   case files
 }
 
-/// The app and instance of a container, as far as its files and its name reveal them.
-struct ContainerIdentity {
-  var app: String?
-  /// The container ID that iOS assigned.
-  var instance: String?
-  /// The directory's name, without `.xcappdata`.
-  var name: String
-
-  init(root: Directory, bundle: Directory?, anchor: String) {
+// The app and instance of a container, as far as its files and its name reveal them.
+extension Container {
+  /// - Returns: the app, the container ID that iOS assigned, and the directory's name, without `.xcappdata`.
+  private static func identity(
+    root: Directory, bundle: Directory?, anchor: String
+  ) -> (app: String?, instance: String?, name: String) {
     var name = anchor.split(separator: "/").last.map(String.init) ?? anchor
     if bundle != nil { name = String(name.dropLast(".xcappdata".count)) }
-    self.name = name
-
-    let metadata = Self.strings(in: root, ContainerLayout.metadataFile)
-    instance = metadata["MCMMetadataUUID"]
-    app = metadata["MCMMetadataIdentifier"]
-    if app == nil, let bundle { app = Self.strings(in: bundle, Container.bundleInfo)["CFBundleIdentifier"] }
+    let metadata = strings(in: root, ContainerLayout.metadataFile)
+    var app = metadata["MCMMetadataIdentifier"]
+    if app == nil, let bundle { app = strings(in: bundle, bundleInfo)["CFBundleIdentifier"] }
     // The app is named by a `<bundle-id>/` folder, else by the only settings file that is not Apple's.
-    if app == nil, Self.isBundleIdentifier(name) { app = name }
-    if app == nil { app = Self.onlySettingsFile(in: root) ?? Self.androidPackage(in: root) }
+    if app == nil, isBundleIdentifier(name) { app = name }
+    return (app ?? onlySettingsFile(in: root) ?? androidPackage(in: root), metadata["MCMMetadataUUID"], name)
   }
 
   private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {

@@ -51,7 +51,7 @@ package struct ContainerDirectory: Sendable {
     alone.groups = [:]
     // It may be something of which only an error says what to do with it, such as a device backup.
     if resolved != "/" { _ = try Container(at: resolved, configuration: alone) }
-    if resolved != "/", try Recognition(configuration).isContainer(resolved) {
+    if resolved != "/", try configuration.recognizes(resolved) {
       throw DrydockError(
         .notAContainer,
         "a container itself, not a directory of containers; name its parent directory", path: path)
@@ -68,12 +68,11 @@ package struct ContainerDirectory: Sendable {
         entries.compactMap(\.root).flatMap { root in
           ContainerGroup.configured(configuration, root: root).compactMap { realPath($0.root) }
         })
-    let recognition = Recognition(configuration)
     var (children, others): ([Child], [String]) = ([], [])
     for entry in entries where shard?.contains(entry.name) ?? true {
       let isContainer =
         entry.problem != nil
-        || entry.root.map { !groups.contains($0) && recognition.mayBeContainer($0) } ?? false
+        || entry.root.map { !groups.contains($0) && configuration.mayRecognize($0) } ?? false
       if isContainer {
         children.append(Child(name: entry.name, path: path + "/" + entry.name, problem: entry.problem))
       } else {
@@ -91,12 +90,8 @@ package struct ContainerDirectory: Sendable {
     skipped = others.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  private struct Entry {
-    var name: String
-    /// The directory that it is or leads to; nil for anything else.
-    var root: String?
-    var problem: Problem?
-  }
+  /// The root is the directory that it is or leads to; nil for anything else.
+  private typealias Entry = (name: String, root: String?, problem: Problem?)
 
   /// The entries of a directory that do not start with a dot. The name of a directory takes precedence over that of a link to
   /// it, and of two links the first.
@@ -106,16 +101,16 @@ package struct ContainerDirectory: Sendable {
       let type = try directory.status(ContainerPath(name: bytes))?.type
       guard let name = String(validating: bytes, as: UTF8.self) else {
         let problem: Problem? = type == .directory || type == .symbolicLink ? .notUTF8 : nil
-        entries.append(Entry(name: String(decoding: bytes, as: UTF8.self), problem: problem))
+        entries.append((String(decoding: bytes, as: UTF8.self), nil, problem))
         continue
       }
       let root = path == "/" ? "/" + name : path + "/" + name
       switch type {
-      case .directory: entries.append(Entry(name: name, root: root))
+      case .directory: entries.append((name, root, nil))
       case .symbolicLink:
         let target = realPath(root)
-        links.append(Entry(name: name, root: target, problem: target == nil ? .brokenLink : nil))
-      default: entries.append(Entry(name: name))
+        links.append((name, target, target == nil ? .brokenLink : nil))
+      default: entries.append((name, nil, nil))
       }
     }
     var roots = Set(entries.compactMap(\.root))
@@ -177,34 +172,32 @@ extension ContainerDirectory {
   }
 }
 
-/// Recognizes containers by their layout, a store of `drydock.yaml`, or Drydock's files. A directory that the user names is
-/// always a container.
-private struct Recognition {
-  private let places: [ContainerPath]
-
-  init(_ configuration: ContainerConfiguration) {
+// Recognizes containers by their layout, a store of `drydock.yaml`, or Drydock's files. A directory that the user names is
+// always a container.
+extension ContainerConfiguration {
+  private var ownPlaces: [ContainerPath] {
     var places = ContainerLayout.allCases.map(\.historyPath) + [ContainerPath.stateDirectory]
-    places += configuration.defaults.values
-    places += configuration.databases.values.joined()
-    places += configuration.versionMarkers.compactMap {
+    places += defaults.values
+    places += databases.values.joined()
+    places += versionMarkers.compactMap {
       if case .json(let path, _) = $0.place { path } else { nil }
     }
-    places += [configuration.vault].compactMap { $0 }
-    if let layout = configuration.layout { places += layout.ownDirectories }
-    self.places = places
+    places += [vault].compactMap { $0 }
+    if let layout { places += layout.ownDirectories }
+    return places
   }
 
-  func isContainer(_ root: String) throws -> Bool {
+  fileprivate func recognizes(_ root: String) throws -> Bool {
     let directory = try Directory(root)
     if root.hasSuffix(".xcappdata"), try directory.status("AppData")?.type == .directory { return true }
     if root.hasSuffix(".xcappdata/AppData") { return true }
     if try ContainerLayout.detect(in: directory) != .generic { return true }
-    return try places.contains { try directory.status($0) != nil }
+    return try ownPlaces.contains { try directory.status($0) != nil }
   }
 
   /// An unreadable directory counts as a container, so that its error is reported.
-  func mayBeContainer(_ root: String) -> Bool {
-    do { return try isContainer(root) } catch let error as DrydockError where error.code == .notAContainer {
+  fileprivate func mayRecognize(_ root: String) -> Bool {
+    do { return try recognizes(root) } catch let error as DrydockError where error.code == .notAContainer {
       return false
     } catch {
       return true

@@ -78,10 +78,11 @@ extension ContainerWarning {
       try? look(at: top, in: root, container.layout, &left, &warnings)
     }
     let read = settings ?? root.settings
-    warnings += androidWarnings(root, container, excluded.map(\.0), read)
-    if secrets {
-      warnings += secretWarnings(root, container, excluded.map(\.0), read)
+    let files = container.settingsFiles(in: root).filter { path in
+      !excluded.contains { path == $0.0 || path.isInside($0.0) }
     }
+    if container.layout == .android { warnings += androidWarnings(root, files, read) }
+    if secrets { warnings += secretWarnings(root, files, read) }
     return warnings
   }
 
@@ -102,12 +103,9 @@ extension ContainerWarning {
   }
 
   private static func androidWarnings(
-    _ root: Directory, _ container: Container, _ excluded: [ContainerPath],
-    _ read: (ContainerPath) throws -> SettingsFile?
+    _ root: Directory, _ files: [ContainerPath], _ read: (ContainerPath) throws -> SettingsFile?
   ) -> [Self] {
-    guard container.layout == .android else { return [] }
-    return container.settingsFiles(in: root).flatMap { path -> [Self] in
-      guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
+    files.flatMap { path -> [Self] in
       var found: [Self] = []
       if let backup = path.preferencesBackup, (try? root.status(backup))??.type == .file {
         let message =
@@ -129,11 +127,9 @@ extension ContainerWarning {
   }
 
   private static func secretWarnings(
-    _ root: Directory, _ container: Container, _ excluded: [ContainerPath],
-    _ read: (ContainerPath) throws -> SettingsFile?
+    _ root: Directory, _ files: [ContainerPath], _ read: (ContainerPath) throws -> SettingsFile?
   ) -> [Self] {
-    container.settingsFiles(in: root).flatMap { path -> [Self] in
-      guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
+    files.flatMap { path -> [Self] in
       // Unreadable and corrupt files are reported elsewhere.
       guard let file = try? read(path) else { return [] }
       // A limit, since references to one text can expand a small file.
