@@ -3,12 +3,10 @@ import FileSystem
 /// Change records, sorted by path, parents first. There may be a million: one of a new file takes about 40 bytes besides its
 /// name, or 100 when its node is stored here.
 struct ChangeRecords: Sendable {
-  private struct Packed {
-    /// The places of nodes and names; see ``node(_:)`` and ``name(_:_:)``.
-    var before: UInt32 = 0, after: UInt32 = 0
-    var kept: UInt32 = 0, settingsAfter: UInt32 = 0
-    var granularity: ChangeRecord.Granularity
-  }
+  /// The places of nodes and names; see ``node(_:)`` and ``name(_:_:)``.
+  private typealias Packed = (
+    before: UInt32, after: UInt32, kept: UInt32, settingsAfter: UInt32, granularity: ChangeRecord.Granularity
+  )
 
   private var paths = PathList()
   private var packed: [Packed] = []
@@ -31,7 +29,7 @@ struct ChangeRecords: Sendable {
 
   /// - Parameter number: of what is after the change, when that is shared.
   mutating func append(_ change: ChangeRecord, sharedAfter number: UInt32? = nil) {
-    var new = Packed(granularity: change.granularity)
+    var new: Packed = (0, 0, 0, 0, change.granularity)
     if let before = change.before { new.before = nodes.append(before) + 1 }
     if let number {
       new.after = Self.mark | number
