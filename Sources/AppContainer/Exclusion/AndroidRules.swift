@@ -61,6 +61,15 @@ package enum AndroidTransfer: String, Sendable, Codable, CaseIterable {
   case device
   /// A move to a device with another system.
   case crossPlatform = "cross-platform"
+
+  /// The element of its rules in a `<data-extraction-rules>`.
+  fileprivate var element: String {
+    switch self {
+    case .cloud: "cloud-backup"
+    case .device: "device-transfer"
+    case .crossPlatform: "cross-platform-transfer"
+    }
+  }
 }
 
 /// An `<include>` or `<exclude>` of a file.
@@ -201,13 +210,7 @@ struct AndroidRuleFile: Sendable, Equatable {
 
   /// The rules for a transfer; nil when the file has none.
   func section(for transfer: AndroidTransfer) -> Section? {
-    let name =
-      switch transfer {
-      case .cloud: "cloud-backup"
-      case .device: "device-transfer"
-      case .crossPlatform: "cross-platform-transfer"
-      }
-    let section = sections[name] ?? sections[Root.fullBackupContent.rawValue]
+    let section = sections[transfer.element] ?? sections[Root.fullBackupContent.rawValue]
     return section.flatMap { $0.rules.isEmpty && !$0.needsEncryption ? nil : $0 }
   }
 }
@@ -256,7 +259,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
 
   // MARK: Elements
 
-  private static let transfers = ["cloud-backup", "device-transfer", "cross-platform-transfer"]
+  private static let transfers = AndroidTransfer.allCases.map(\.element)
 
   private func start(_ name: String, _ attributes: [String: String], line: Int) throws {
     switch (open.count, root) {
