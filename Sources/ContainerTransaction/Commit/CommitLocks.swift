@@ -6,14 +6,9 @@ import FileSystem
 /// The main files that a commit replaces and those that come in their place, under SQLite's own locks until both the
 /// commit and the search for open files after it are over.
 struct CommitLocks {
-  struct Main {
-    let path: ContainerPath
-    let lock: DatabaseLock
-    /// Its modification time, which a mark does not move.
-    let modified: Int64
-    /// The number of names that it has in the container and the state.
-    let links: UInt64
-  }
+  /// With its modification time, which a mark does not move, and the number of names that it has in the container and the
+  /// state.
+  typealias Main = (path: ContainerPath, lock: DatabaseLock, modified: Int64, links: UInt64)
 
   /// Those that go: the locks are the ones that the whole transaction holds.
   let old: [Main]
@@ -31,7 +26,7 @@ struct CommitLocks {
       else {
         return nil
       }
-      return Main(path: change.path, lock: lock, modified: before.metadata.modified, links: 1)
+      return (change.path, lock, before.metadata.modified, links: 1)
     }
     // One with two names in the container is locked once.
     var seen: Set<FileIdentity> = []
@@ -46,8 +41,7 @@ struct CommitLocks {
           "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
           path: change.path.description)
       }
-      return Main(
-        path: change.path, lock: lock, modified: after.metadata.modified, links: inode.isShared ? 2 : 1)
+      return (change.path, lock, after.metadata.modified, links: inode.isShared ? 2 : 1)
     }
   }
 
