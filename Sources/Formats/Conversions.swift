@@ -2,7 +2,10 @@
 
 extension JSONValue {
   /// A property list value as JSON, with sorted keys; nil for what JSON cannot represent: dates, data, infinity, NaN.
-  package init?(_ value: PropertyListValue) {
+  package init?(_ value: PropertyListValue) { self.init(value) { _ in nil } }
+
+  /// - Parameter form: makes JSON of what it has no type for, null included; nil where it cannot.
+  init?(_ value: PropertyListValue, form: (PropertyListValue) throws -> JSONValue?) rethrows {
     switch value {
     case .string(let text): self = .string(JSONString(text))
     case .boolean(let bool): self = .boolean(bool)
@@ -18,32 +21,37 @@ extension JSONValue {
       guard real.isFinite else { return nil }
       self = .number(JSONNumber(checked: real.description))
     case .array(let values):
-      let elements = values.compactMap { JSONValue($0) }
+      let elements = try values.compactMap { try JSONValue($0, form: form) }
       guard elements.count == values.count else { return nil }
       self = .array(JSONArray(elements))
     case .dictionary(let values):
-      let members = values.sorted().compactMap { key, value in
-        JSONValue(value).map { (key: key, value: $0) }
+      let members = try values.sorted().compactMap { key, value in
+        try JSONValue(value, form: form).map { (key: key, value: $0) }
       }
       guard members.count == values.count else { return nil }
       self = .object(JSONObject(members))
-    case .date, .data, .unknown: return nil
+    case .date, .data, .unknown:
+      guard let value = try form(value) else { return nil }
+      self = value
     }
   }
 
-  /// The value as in a property list; nil for null.
-  package var propertyListValue: PropertyListValue? {
+  /// The value as in a property list; nil for null, and for a number out of range.
+  package var propertyListValue: PropertyListValue? { propertyListValue(null: nil) }
+
+  /// - Parameter null: stands for these.
+  package func propertyListValue(null: PropertyListValue?) -> PropertyListValue? {
     switch self {
-    case .null: return nil
+    case .null: return null
     case .boolean(let bool): return .boolean(bool)
     case .string(let string): return .string(string.text)
-    case .number(let number): return number.propertyListValue
+    case .number(let number): return number.propertyListValue ?? null
     case .array(let array):
-      let values = array.elements.compactMap(\.propertyListValue)
+      let values = array.elements.compactMap { $0.propertyListValue(null: null) }
       return values.count == array.elements.count ? .array(values) : nil
     case .object(let object):
       var values: PropertyListDictionary = [:]
-      for member in object.members { values[member.key.text] = member.value.propertyListValue }
+      for member in object.members { values[member.key.text] = member.value.propertyListValue(null: null) }
       return values.count == object.members.count ? .dictionary(values) : nil
     }
   }

@@ -258,25 +258,19 @@ extension JSONValue {
   ///
   /// - Throws: `DrydockError` (`.unsupported`) for NaN, infinity, and dates that the form cannot represent.
   package init(keyedArchive value: PropertyListValue, dates: KeyedArchiveDates) throws {
-    switch value {
-    case .date(let date):
-      guard let value = dates.value(date) else {
-        throw Self.unsupported("a date outside the years 1 to 9999: use `dates: seconds-since-2001`")
+    let json = try JSONValue(value) { part in
+      switch part {
+      case .date(let date):
+        guard let value = dates.value(date) else {
+          throw Self.unsupported("a date outside the years 1 to 9999: use `dates: seconds-since-2001`")
+        }
+        return value
+      case .data(let bytes): return .string(JSONString(Data(bytes).base64EncodedString()))
+      default: return part.isNull ? .null : nil
       }
-      self = value
-    case .data(let bytes): self = .string(JSONString(Data(bytes).base64EncodedString()))
-    case .array(let values):
-      self = .array(JSONArray(try values.map { try JSONValue(keyedArchive: $0, dates: dates) }))
-    case .dictionary(let values):
-      let members = try values.sorted().map { key, value in
-        (key: key, value: try JSONValue(keyedArchive: value, dates: dates))
-      }
-      self = .object(JSONObject(members))
-    case .unknown where value.isNull: self = .null
-    default:
-      guard let simple = JSONValue(value) else { throw Self.unsupported("NaN or infinity") }
-      self = simple
     }
+    guard let json else { throw Self.unsupported("NaN or infinity") }
+    self = json
   }
 
   private static func unsupported(_ what: String) -> DrydockError {

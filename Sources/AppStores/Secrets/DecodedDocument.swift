@@ -129,19 +129,12 @@ extension PropertyListValue {
 
   /// A JSON document as a property list; null is an unknown value.
   fileprivate static func json(_ bytes: [UInt8]) -> PropertyListValue? {
-    if let document = try? JSONDocument(bytes: bytes) { return value(document.value) }
+    if let document = try? JSONDocument(bytes: bytes) {
+      return document.value.propertyListValue(null: .unknown(.null))
+    }
     // A document with duplicate keys.
     guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) else { return nil }
     return value(object, depth: 0)
-  }
-
-  private static func value(_ value: JSONValue) -> PropertyListValue {
-    switch value {
-    case .array(let array): .array(array.elements.map { self.value($0) })
-    case .object(let object):
-      .dictionary(PropertyListDictionary(object.members.map { ($0.key.text, self.value($0.value)) }))
-    default: value.propertyListValue ?? .unknown(.null)
-    }
   }
 
   private static func value(_ object: Any, depth: Int) -> PropertyListValue? {
