@@ -88,19 +88,9 @@ package enum MemberName {
 ///
 /// It keeps 16 bytes of a SHA-256 for each name, so that a million names stay small and collisions cannot be crafted.
 struct MemberTree {
-  private struct Key: Hashable {
-    let high, low: UInt64
-
-    init(_ name: some Collection<UInt8>) throws {
-      let bytes = try SHA256.hash(Array(name)).bytes
-      high = bytes[0..<8].reduce(0) { $0 << 8 | UInt64($1) }
-      low = bytes[8..<16].reduce(0) { $0 << 8 | UInt64($1) }
-    }
-  }
-
   private enum Use { case parent, directory, file, symbolicLink }
 
-  private var uses: [Key: Use] = [:]
+  private var uses: [SHA256.Half: Use] = [:]
   /// Members of one directory follow one another: its ancestors are checked once.
   private var lastParent: [UInt8] = []
 
@@ -109,7 +99,7 @@ struct MemberTree {
   /// - Parameter mayRepeat: whether a file of the same name may have come before.
   mutating func add(_ member: ArchiveMember, mayRepeat: Bool = false) throws {
     try addAncestors(of: member.name)
-    let key = try Key(member.name)
+    let key = try SHA256.hash(member.name).firstHalf
     let use: Use
     switch member.kind {
     case .directory: use = .directory
@@ -117,7 +107,7 @@ struct MemberTree {
     case .symbolicLink: use = .symbolicLink
     case .hardLink(let target):
       try MemberName.validate(target)
-      guard let seen = uses[try Key(target)], seen == .file || seen == .symbolicLink else {
+      guard let seen = uses[try SHA256.hash(target).firstHalf], seen == .file || seen == .symbolicLink else {
         throw MemberName.unsafe(
           member.name, "is a hard link to \"\(target.printable)\", which is not an earlier file")
       }
@@ -138,7 +128,7 @@ struct MemberTree {
     if parent.elementsEqual(lastParent) { return }
     var ancestor: ArraySlice<UInt8>? = parent
     while let path = ancestor {
-      let key = try Key(path)
+      let key = try SHA256.hash(Array(path)).firstHalf
       switch uses[key] {
       case .file?, .symbolicLink?:
         throw MemberName.unsafe(name, "lies below \"\(Array(path).printable)\", which is not a directory")

@@ -54,6 +54,13 @@ package final class SHA256 {
 }
 
 extension SHA256 {
+  /// The first 16 bytes of a SHA-256, as two big-endian numbers: enough where there are very many.
+  package struct Half: Hashable, Sendable {
+    package let high, low: UInt64
+
+    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+  }
+
   /// The 32 bytes of a SHA-256. As text, and in JSON, 64 lower-case hexadecimal digits.
   package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
     package static let byteCount = 32
@@ -81,8 +88,7 @@ extension SHA256 {
       words = (word(0), word(1), word(2), word(3))
     }
 
-    /// The first 16 bytes, as two big-endian numbers.
-    package var firstHalf: (UInt64, UInt64) { (words.0, words.1) }
+    package var firstHalf: Half { Half(high: words.0, low: words.1) }
 
     package var bytes: [UInt8] {
       [words.0, words.1, words.2, words.3].flatMap { word in

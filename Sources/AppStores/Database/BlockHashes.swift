@@ -5,35 +5,29 @@ import FileSystem
 ///
 /// From them follows the hash of the whole content (``digest(size:)``): when a few blocks changed, only these need be read.
 package struct BlockHashes: Sendable, Equatable {
-  package struct Hash: Sendable, Equatable {
-    let high: UInt64, low: UInt64
-
-    init(_ digest: SHA256.Digest) { (high, low) = digest.firstHalf }
-  }
-
   /// The blocks of files that are not databases.
   package static let fileBlock = 32 << 10
   /// Bytes of one hash.
   package static let length = 16
 
   package let blockSize: Int
-  private var hashes: [Hash] = []
+  private var hashes: [SHA256.Half] = []
 
   package init(blockSize: Int) { self.blockSize = blockSize }
 
   package var count: Int { hashes.count }
 
-  package subscript(block: Int) -> Hash {
+  package subscript(block: Int) -> SHA256.Half {
     get { hashes[block] }
     set { hashes[block] = newValue }
   }
 
-  package mutating func append(_ hash: Hash) { hashes.append(hash) }
+  package mutating func append(_ hash: SHA256.Half) { hashes.append(hash) }
 
   /// Cuts it, or fills it up with hashes that no block has, to that many blocks.
   package mutating func resize(to count: Int) throws {
     hashes.removeSubrange(min(count, hashes.count)...)
-    let none = Hash(try SHA256.hash([]))
+    let none = try SHA256.hash([]).firstHalf
     while hashes.count < count { hashes.append(none) }
   }
 
@@ -78,14 +72,10 @@ package struct BlockHashes: Sendable, Equatable {
     bytes.withUnsafeBytes { bytes in
       for offset in stride(from: 0, to: bytes.count - Self.length + 1, by: Self.length) {
         let word = { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset + $0, as: UInt64.self)) }
-        hashes.append(Hash(high: word(0), low: word(8)))
+        hashes.append(SHA256.Half(high: word(0), low: word(8)))
       }
     }
   }
-}
-
-extension BlockHashes.Hash {
-  fileprivate init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 }
 
 /// Hashes the blocks of bytes that arrive in pieces.
@@ -119,7 +109,7 @@ package struct BlockHasher {
       let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(blocks.blockSize - filled))
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
       if piece.count == blocks.blockSize {
-        blocks.append(BlockHashes.Hash(try SHA256.hash(piece)))
+        blocks.append(try SHA256.hash(piece).firstHalf)
         continue
       }
       hash.update(piece)
@@ -138,7 +128,7 @@ package struct BlockHasher {
       rest -= piece
     }
     if rest >= UInt64(blocks.blockSize) {
-      let hash = BlockHashes.Hash(try SHA256.hash(block))
+      let hash = try SHA256.hash(block).firstHalf
       while rest >= UInt64(blocks.blockSize) {
         blocks.append(hash)
         rest -= UInt64(blocks.blockSize)
@@ -154,7 +144,7 @@ package struct BlockHasher {
   }
 
   private mutating func endBlock() throws {
-    blocks.append(BlockHashes.Hash(try hash.finalize()))
+    blocks.append(try hash.finalize().firstHalf)
     filled = 0
   }
 }

@@ -134,7 +134,7 @@ private struct ContentIndex {
     for (number, part) in manifest.parts.enumerated() {
       try part.contents { row, size, digest in
         sizes.append(size)
-        entries.append((digest.firstHalf.0, UInt64(number) << 40 | UInt64(row)))
+        entries.append((digest.firstHalf.high, UInt64(number) << 40 | UInt64(row)))
       }
     }
     sizes.sort()
@@ -148,7 +148,7 @@ private struct ContentIndex {
 
   /// The manifests and rows of the entries that may have a hash.
   func places(of digest: SHA256.Digest) -> some Sequence<(part: Int, row: Int64)> {
-    let key = digest.firstHalf.0
+    let key = digest.firstHalf.high
     let start = entries.indices.first(since: { entries[$0].key >= key })
     return entries[start...].lazy.prefix { $0.key == key }.map {
       (Int($0.place >> 40), Int64($0.place & 0xff_ffff_ffff))

@@ -12,7 +12,7 @@ struct CommittedFile: Sendable {
   /// links were added and removed. Of one that was written: since it was in its place.
   var first, last: Int64
   /// The first half of its content hash, once a commit has written it; else zero.
-  var hash: (UInt64, UInt64) = (0, 0)
+  var hash = SHA256.Half(high: 0, low: 0)
 }
 
 /// What commits by exchange know of files as long as nothing else has changed these. They link each file that does not change
