@@ -167,19 +167,3 @@ package enum EmptyNonceGCM {
     return (cipher, tag)
   }
 }
-
-extension LibCrypto {
-  fileprivate static func cipherContext() throws -> OpaquePointer {
-    guard let context = EVP_CIPHER_CTX_new() else { throw error("setting up decryption") }
-    return context
-  }
-
-  fileprivate static func start(
-    _ context: OpaquePointer, _ cipher: OpaquePointer?, _ key: SecretBytes, iv: [UInt8]?, encrypts: Bool
-  ) -> Bool {
-    key.withBytes { key in
-      EVP_CipherInit_ex(
-        context, cipher, nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self), iv, encrypts ? 1 : 0) == 1
-    }
-  }
-}

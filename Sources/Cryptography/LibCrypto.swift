@@ -173,6 +173,23 @@ package enum X25519 {
   }
 }
 
+extension LibCrypto {
+  /// The caller frees it.
+  static func cipherContext() throws -> OpaquePointer {
+    guard let context = EVP_CIPHER_CTX_new() else { throw error("setting up a cipher") }
+    return context
+  }
+
+  static func start(
+    _ context: OpaquePointer, _ cipher: OpaquePointer?, _ key: SecretBytes, iv: [UInt8]?, encrypts: Bool
+  ) -> Bool {
+    key.withBytes { key in
+      EVP_CipherInit_ex(
+        context, cipher, nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self), iv, encrypts ? 1 : 0) == 1
+    }
+  }
+}
+
 /// ChaCha20-Poly1305 with one key and one direction, for one thread at a time.
 ///
 /// Unchecked: `PayloadCipher` takes one from its pool and puts it back under a lock, which the compiler cannot see.
@@ -185,15 +202,11 @@ package final class ChaChaPoly: @unchecked Sendable {
   ///
   /// - Parameter seals: whether it encrypts; else it decrypts.
   package init(key: SecretBytes, seals: Bool) throws {
-    guard let context = EVP_CIPHER_CTX_new() else { throw LibCrypto.error("setting up encryption") }
-    self.context = context
-    let done = key.withBytes { key in
-      EVP_CipherInit_ex(
-        context, EVP_chacha20_poly1305(), nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self), nil,
-        seals ? 1 : 0)
-    }
+    context = try LibCrypto.cipherContext()
     // From here on `deinit` frees the context.
-    guard done == 1 else { throw LibCrypto.error("setting up encryption") }
+    guard LibCrypto.start(context, EVP_chacha20_poly1305(), key, iv: nil, encrypts: seals) else {
+      throw LibCrypto.error("setting up a cipher")
+    }
   }
 
   /// This also wipes the key in it.
