@@ -40,32 +40,6 @@ import Testing
     try lab.write(path, file.encoded())
   }
 
-  private static let moveAll = """
-    steps:
-      - defaults.move: {to: {file: \(store)}, all: true}
-    """
-
-  @Test(
-    "SharedPreferences become a DataStore with the same types, and come back by rollback and by down steps")
-  func moved() throws {
-    for down in [false, true] {
-      let lab = try Self.lab()
-      try Self.put(lab, Self.own, Self.values)
-      let before = try lab.bytes(Self.own)
-      try lab.baseline(0)
-      try lab.migration("0001_move.yaml", Self.moveAll)
-      #expect(try lab.dryRun().difference.settings.count == 12)
-      #expect(try lab.settings(Self.store) == nil)
-      try lab.migrate()
-      #expect(try lab.settings(Self.store) == Self.values)
-      #expect(try lab.settings(Self.own) == [:])
-      #expect(try String(decoding: lab.bytes(Self.own), as: UTF8.self).hasSuffix(" ?>\n<map />\n"))
-      try lab.rollback(to: 0, down: down)
-      #expect(try lab.bytes(Self.own) == before)
-      #expect(try !lab.exists(Self.store))
-    }
-  }
-
   /// Android would put it in the place of what arrives.
   @Test(
     "The previous version of other settings at a target is replaced, or the step is refused",

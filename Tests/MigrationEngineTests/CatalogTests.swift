@@ -139,8 +139,7 @@ import Testing
       DROP TABLE t;
       """)
     try lab.migrate()
-    #expect(
-      try lab.query(Lab.newDatabase, "SELECT a FROM t").map { $0[0] as String } == ["\n-- migrate:down\n"])
+    #expect(try lab.column("SELECT a FROM t") == ["\n-- migrate:down\n"])
   }
 
   @Test(arguments: [
@@ -167,7 +166,6 @@ import Testing
   @Test(arguments: [
     ("", "0001_a.yaml:1:1: the migration is empty"),
     ("description: x\n", "0001_a.yaml:1:1: a migration needs the key `steps`"),
-    ("step:\n", "0001_a.yaml:1:1: unknown key `step` in a migration; did you mean `steps`?"),
     ("steps: 12\n", "0001_a.yaml:1:8: `steps` is a list"),
     ("steps:\n  - defaults.rename:\n    keys: {a: b}\n", "a step of `steps` has one operation"),
     ("steps: []\nverify:\n  - sq: {}\n", "0001_a.yaml:3:5: unknown check `sq`; did you mean `sql`?"),
@@ -188,18 +186,11 @@ import Testing
   }
 
   @Test(arguments: [
-    ("defaults.renmae: {}", "unknown operation `defaults.renmae`; did you mean `defaults.rename`?"),
     ("shell: {}", "0001_test.yaml:2:5: unknown operation `shell`; known here: coredata.add-attribute"),
-    ("defaults.rename: {kyes: {a: b}}", "unknown key `kyes` in defaults.rename; did you mean `keys`?"),
     ("defaults.rename: {if-missing: fail}", "0001_test.yaml:2:22: defaults.rename needs the key `keys`"),
-    (
-      "defaults.rename: {keys: {a: no}, if-exists: keeep}",
-      "0001_test.yaml:2:49: `if-exists` of defaults.rename is one of fail, keep, replace"
-    ),
     ("defaults.rename: {keys: {a: true}}", "0001_test.yaml:2:33: the new name of `a` is a text"),
     ("defaults.rename: {keys: {a: x, b: x}}", "0001_test.yaml:2:39: two settings become `x`"),
     ("defaults.set: {values: {a: null}}", "0001_test.yaml:2:32: a setting cannot be null"),
-    ("defaults.delete: {keys: a}", "0001_test.yaml:2:22: defaults.delete destroys data: say why"),
     ("files.create-directory: {path: 'a/*'}", "0001_test.yaml:2:36: `path` is one path, not a pattern"),
     ("files.write: {path: 'a?', text: x}", "0001_test.yaml:2:25: `path` is one path, not a pattern"),
     ("files.copy: {from: a, to: 'b*'}", "`to` is one path, not a pattern; write `b\\*`"),
@@ -209,7 +200,6 @@ import Testing
     ("defaults.delete: {prefix: '', destructive: x}", "0001_test.yaml:2:31: an empty prefix"),
     ("defaults.convert: {key: a}", "0001_test.yaml:2:23: defaults.convert needs `type` or `map`"),
     ("defaults.convert: {key: a, type: number}", "`type` of defaults.convert is one of string, integer"),
-    ("files.move: {from: ../x, to: y}", "0001_test.yaml:2:24: `from`: not a path below a container"),
     ("files.move: {from: x, to: x/y}", "0001_test.yaml:2:31: one of `from` and `to` is inside the other"),
     ("files.delete: {path: [/etc/*], destructive: x}", "0001_test.yaml:2:27: `path`: a pattern is relative"),
     ("sql: {database: n, up: up.sql}", "0001_test.yaml:2:28: `up.sql` is another file"),
@@ -221,7 +211,6 @@ import Testing
   }
 
   @Test(arguments: [
-    ("-- migrate:up\nSELECT 1;", "0001_a.sql:1:1: the file does not say which database"),
     ("-- drydock: database notes\nSELECT 1;", "0001_a.sql:1:1: the file has no section `-- migrate:up`"),
     ("-- drydock: database notes\n-- migrate:upp\n", "unknown section `upp`; did you mean `up`?"),
     ("-- drydock: databas notes\n", "0001_a.sql:1:1: unknown word `databas`; did you mean `database`?"),
@@ -303,12 +292,5 @@ import Testing
     let (catalog, incomplete, problems) = try MigrationCatalog.read(lab.directory("migrations"))
     #expect(catalog.numbers == [5] && incomplete.map(\.number) == [1, 2] && problems.count == 4)
     #expect(problems.last?.description.contains("numbers 3 to 4 are missing before 0005_c") == true)
-  }
-
-  @Test func remarksOnWhatLooksLikeSomethingElse() throws {
-    try lab.migration("0001_a.yaml", step: "defaults.set: {values: {a: no}}")
-    let notes = try lab.catalog().notes
-    #expect(notes.count == 1)
-    #expect(notes.first?.description.contains("0001_a.yaml:2:32: `no` is text here") == true)
   }
 }

@@ -17,22 +17,6 @@ import Testing
     lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
   }
 
-  @Test func stopsWhereNothingWasReleased() throws {
-    try prepared(lab)
-    let problems = try lab.plan().problems
-    #expect(problems.map(\.code) == [.firstContact])
-    #expect(try lab.plan().entries.map(\.state) == [.unknown, .unknown, .unknown])
-    let message = try #require(problems.first?.message)
-    #expect(message.contains("the setting `v` is 3"), "\(message)")
-    #expect(message.contains("`at: {0: 3}`") && message.contains("set the version to 3"))
-    #expect(failure { try lab.migrate() }.code == .firstContact)
-    #expect(try lab.settings() == ["v": .integer(3)])
-    #expect(try lab.history() == nil)
-    // A new container runs all of them, and so does one of the app's version 0.
-    try lab.set(["v": .integer(0)])
-    #expect(try lab.plan().problems.isEmpty && lab.plan().pending.count == 3)
-  }
-
   @Test func believesWhatWasReleased() throws {
     try Lab.with { lab in
       try prepared(lab)
@@ -48,12 +32,6 @@ import Testing
       try lab.set(["v": .integer(2)])
       #expect(try lab.migrate().migrations.map(\.number) == [3])
     }
-  }
-
-  @Test func baselineIsOneWayOn() throws {
-    try prepared(lab)
-    try lab.baseline(3)
-    #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
   }
 
   @Test func theNumberBeforeTheFirstIsTheOther() throws {

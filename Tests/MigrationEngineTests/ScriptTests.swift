@@ -376,21 +376,6 @@ import Testing
     }
   #endif
 
-  @Test func aDryRunRunsItToo() async throws {
-    try await onThread {
-      try Lab.with { lab in
-        try lab.write("a", "old")
-        try lab.migration(
-          "0001_a.yaml", step: "script: {program: sh, arguments: [-c, 'printf new > a; mv a b']}")
-        try lab.baseline(0)
-        let before = try lab.tree()
-        let difference = try lab.dryRun().difference
-        #expect(difference.files.map(\.path).filter { !$0.isInside("Library") } == ["a", "b"])
-        try lab.expectUntouched(since: before)
-      }
-    }
-  }
-
   @Test(
     arguments: [
       ("{}", "script needs `run`, a file of the migration's directory, or `program`"),

@@ -152,12 +152,9 @@ struct StepsBesideTests {
       (.goose, ["3_x/migration.yaml"], "3_x/migration.yaml: steps for the version 3"),
       (.sqldelight, ["3_x.yaml"], "such as 2.sqm, or"),
       (.sqldelight, ["1_x.yaml"], "and no migration of sqldelight has it: correct the number"),
-      (.room, ["5_x.yaml"], "such as 2_5.sql, or"),
       (.room, ["1_x.yaml"], "and no migration of room has it: correct the number"),
       (.goose, ["2_x.yaml", "02_y.yaml"], "02_y.yaml has steps for the version 2, too"),
       (.room, ["2_x.yaml", "2_x/migration.yaml"], "2_x/migration.yaml has steps for the version 2, too"),
-      (.room, ["1_2.yaml"], "and steps beside that of version 2 are named 2_name.yaml"),
-      (.room, ["1_2_theme.yaml"], "1_2_theme.yaml: room would not run this file"),
       (.room, ["2_x.auto.yaml"], "2_x.auto.yaml: room would not run this file"),
       (.goose, ["2_x.yml"], "2_x.yml: goose would not run this file"),
       (.dbmate, ["2-x.yaml"], "2-x.yaml: dbmate would not run this file"),
@@ -191,49 +188,5 @@ struct StepsBesideTests {
         + "move them to 20260101120000_users.sql", "\(texts)")
     #expect(texts[2].hasPrefix("4:21: drydock.yaml has no database `nowhere`"), "\(texts)")
     #expect(failure { try lab.migrate(.dbmate) }.code == .catalog)
-  }
-
-  @Test("Beside a derived migration of Room, and beside one without a statement, which can be reverted")
-  func room() throws {
-    try lab.sample(Samples.room + "/notes-1.db")
-    for name in ["1_2.auto.yaml", "2_3.auto.yaml", "3_4.sql"] {
-      try lab.migration(
-        name, String(decoding: Samples.bytes("\(Samples.room)/migrations/\(name)"), as: UTF8.self))
-    }
-    for version in 1...4 {
-      let schema = String(
-        decoding: try Samples.bytes("\(Samples.room)/schemas/\(version).json"), as: UTF8.self)
-      try lab.migration("schemas/\(version).json", schema)
-      if version == 4 {
-        try lab.migration("schemas/5.json", schema.replacing(#""version": 4"#, with: #""version": 5"#))
-      }
-    }
-    try lab.migration("4_5.sql", "-- The theme alone changes.\n")
-    try lab.migration("2_theme.yaml", step: "defaults.rename: {keys: {dark: theme}}")
-    try lab.migration(
-      "5_theme.yaml",
-      "steps:\n  - defaults.convert: {key: theme, map: {true: dark, false: light}}\n"
-        + "verify:\n  - sql: {database: notes, query: SELECT count(*) FROM note, equals: before}\n")
-    try lab.set(["dark": true])
-    let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
-    #expect(try lab.problems(tool) == [])
-    let report = try lab.migrate(tool)
-    #expect(report.migrations.map(\.number) == [2, 3, 4, 5] && report.notes.isEmpty)
-    #expect(try lab.settings() == ["theme": "dark"])
-    #expect(try lab.column("PRAGMA user_version") == ["5"])
-    #expect(
-      try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(4).identityHash])
-    try lab.rollback(tool, to: 4, down: true)
-    #expect(try lab.settings() == ["theme": true])
-    #expect(try lab.column("PRAGMA user_version") == ["4"])
-    expectFailure("3_4.sql:1:1: room has no down statements for this migration", code: .irreversible) {
-      try lab.rollback(tool, to: 3, down: true)
-    }
-    try lab.migration("2_theme.yaml", "steps: []\n")
-    #expect(try lab.catalog(tool).numbers == [2, 3, 4, 5])
-    let status = try lab.look {
-      try MigrationStatus(lab.catalog(tool), of: $0)
-    }
-    #expect(status.entries.map(\.state) == [.edited, .applied, .applied, .pending])
   }
 }

@@ -210,14 +210,6 @@ import Testing
     #expect(try lab.plan(.golangMigrate).pending.map(\.number) == [5, 20, 21])
   }
 
-  @Test func lateNumbersInOrder() throws {
-    try lab.files(["2_b.up.sql": "CREATE TABLE b (x);", "20_c.up.sql": "CREATE TABLE c (x);"])
-    try lab.migrate(.golangMigrate)
-    try lab.files(["1_a.up.sql": "", "5_late.up.sql": "", "21_d.up.sql": ""])
-    let report = try lab.migrate(.golangMigrate, allowingOutOfOrder: true)
-    #expect(report.migrations.map(\.number) == [1, 5, 21] && report.from == 20 && report.to == 21)
-  }
-
   /// Of a migration that was applied, a file for the way down changes nothing.
   @Test func aDownFileAddedLater() throws {
     try lab.files(["1_a.up.sql": "CREATE TABLE a (x);"])

@@ -11,24 +11,6 @@ import Testing
     "-- drydock: database notes\n\(words)-- migrate:up\n\(up)\n"
   }
 
-  @Test func everythingAtOnce() throws {
-    try lab.migration("0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - files.delete: {path: x}\n")
-    try lab.migration("0002_b.sql", sql("SELEC 1;\nSELECT 2;\nDROP TABLE gone;\nDELETE FROM task;"))
-    try lab.migration("0004_d.yaml", step: "sql: {database: nots, up: SELECT 1}")
-    let found = try lab.problems()
-    let places = found.map { String($0.prefix { $0 != " " }) }
-    #expect(
-      places == [
-        "0001_a.yaml:2:5:", "0001_a.yaml:3:19:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
-        "0002_b.sql:6:1:", "0004_d.yaml:2:5:", "0004_d.yaml:2:21:", lab.directory("migrations") + ":",
-      ], "\(found)")
-    #expect(found[2].contains("the file has no down statements: add a section `-- migrate:down`"))
-    #expect(found[3].contains("near \"SELEC\": syntax error"))
-    #expect(found[4].contains("drops a table or a column and destroys data: say why with a line `-- "))
-    #expect(found[5].contains("is DELETE without WHERE"))
-    #expect(found[7].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
-  }
-
   @Test(
     "An error in a key or a step does not hide those of the other steps, and one in a directive not the SQL's"
   )
@@ -266,19 +248,5 @@ import Testing
       "\(found)")
     try lab.migration("releases.yaml", "- {release: 1.0, version: 2, migrations: []}\n")
     #expect(try lab.problems().first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
-  }
-
-  @Test func newMigrations() throws {
-    let folder = lab.directory("made")
-    func make(_ name: String, _ form: NewMigration.Form) throws -> String {
-      try NewMigration.create(name, form, in: folder).replacing(folder + "/", with: "")
-    }
-    #expect(try make("task_colours", .steps) == "0001_task_colours.yaml")
-    #expect(try make("rows", .sql(database: "notes")) == "0002_rows.sql")
-    #expect(try make("photos", .directory) == "0003_photos/migration.yaml")
-    expectFailure("such as task_colours", code: .usage) { try make("Task colours", .steps) }
-    let (catalog, _, found) = try MigrationCatalog.read(folder)
-    #expect(catalog.migrations.map(\.summary) == ["Task colours", "Photos"])
-    #expect(found.map(\.message).count == 1, "SQL is still to be written: \(found)")
   }
 }

@@ -33,8 +33,6 @@ import Testing
     try lab.baseline(0)
   }
 
-  private func listing(_ lab: Lab) throws -> TreeListing { try TreeListing(lab.directory.path) }
-
   @Test func withoutTheKeyNothingIsBegun() throws {
     let before = try lab.tree()
     for _ in 0..<2 {
@@ -76,23 +74,6 @@ import Testing
     }
     // What does not open the vault runs beside a damaged one.
     #expect(try lab.migrate(to: 1).to == 1)
-  }
-
-  @Test func theDryRunIsTheRealRun() throws {
-    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-    let before = try listing(lab)
-    let dry = try lab.dryRun()
-    let changes = try listing(lab).differences(from: before, comparing: TreeListing.untouched)
-    #expect(changes.filter { !$0.contains(".drydock-") } == [])
-    var real = try lab.migrate()
-    var told = dry.value
-    for index in real.migrations.indices {
-      (real.migrations[index].milliseconds, told.migrations[index].milliseconds) = (0, 0)
-    }
-    #expect(told == real)
-    #expect(dry.difference.settings.map(\.key).sorted() == ["done", "size", "token"])
-    #expect(dry.difference.vault.map(\.path) == [try lab.container.vaultPath])
-    #expect(!"\(dry)".contains("canary"))
   }
 
   /// Whatever a secret was called, and however short it is, a dry run does not show it.
