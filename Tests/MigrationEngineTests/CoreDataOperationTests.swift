@@ -24,23 +24,12 @@ import Testing
 
   init() throws { lab = try Lab() }
 
-  private static func prepare(
-    _ lab: Lab, _ steps: [String], store: String = "Notes.sqlite", sql: String = ""
-  ) throws {
-    try lab.write(Lab.oldDatabase, CoreDataSamples.bytes(store))
+  private func prepare(_ steps: [String], sql: String = "") throws {
+    try lab.write(Lab.oldDatabase, CoreDataSamples.bytes("Notes.sqlite"))
     if !sql.isEmpty { try lab.change(sql, in: Lab.oldDatabase) }
     try lab.baseline(0)
     try lab.migration("0001_test/VersionInfo.plist", Samples.text(CoreDataSamples.versionInfo))
     try lab.migration("0001_test/migration.yaml", "steps:\n" + steps.map { "  - \($0)\n" }.joined())
-  }
-
-  private func with<T>(
-    _ steps: [String], store: String = "Notes.sqlite", sql: String = "", _ body: (Lab) throws -> T
-  ) throws -> T {
-    try Lab.with { lab in
-      try Self.prepare(lab, steps, store: store, sql: sql)
-      return try body(lab)
-    }
   }
 
   /// All that a store has, in a form that does not depend on the order of columns and rows.
@@ -99,7 +88,7 @@ import Testing
 
   @Test("The steps make what another program writes for the new model, and down steps what was there")
   func wholeModel() throws {
-    try Self.prepare(lab, Self.toSecond)
+    try prepare(Self.toSecond)
     let notes = try lab.migrate().migrations.first?.notes ?? []
     expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
     #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM Z_MODELCACHE").isEmpty)
@@ -114,7 +103,7 @@ import Testing
 
   @Test("Each order of the steps leads to the same store")
   func orders() throws {
-    try Self.prepare(lab, Self.toSecond.reversed())
+    try prepare(Self.toSecond.reversed())
     try lab.migrate()
     expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
   }
@@ -129,7 +118,7 @@ import Testing
       CREATE INDEX own ON ZTAG (ZNAME);
       CREATE INDEX Z_Tag_byName ON ZTAG (ZNAME COLLATE BINARY ASC);
       """
-    try Self.prepare(lab, Self.toSecond, sql: sql)
+    try prepare(Self.toSecond, sql: sql)
     try lab.migrate()
     let found = try content(lab)
     #expect(found["rows of Z_5OTHER"] == ["a=1 b=2"])
@@ -146,7 +135,7 @@ import Testing
       "ALTER TABLE ZFOLDER ADD COLUMN Z5_COVER INTEGER; CREATE INDEX ZFOLDER_Z5_COVER_INDEX ON ZFOLDER (Z5_COVER);"
     let rename =
       "coredata.rename-attribute: {database: notes, entity: Note, attribute: folder, to: place, \(Self.model)}"
-    try Self.prepare(lab, [rename] + Self.toSecond, sql: sql)
+    try prepare([rename] + Self.toSecond, sql: sql)
     try lab.migrate()
     let found = try content(lab)
     #expect(found["columns of ZNOTE"]?.contains("ZPLACE INTEGER") == true)
@@ -164,12 +153,11 @@ import Testing
       "coredata.rename-entity: {database: notes, entity: Tag, to: Label, \(Self.model)}",
       "coredata.add-entity: {database: notes, entity: Comment, parent: Label, attributes: {text: string}, \(Self.model)}",
     ]
-    try Self.prepare(lab, steps)
+    try prepare(steps)
     try lab.migrate()
     let found = try content(lab)
-    #expect(
-      try lab.query(Lab.oldDatabase, "SELECT ZHEIGHT FROM ZATTACHMENT ORDER BY Z_PK").map { $0[0] as Int? }
-        == [nil, 480, nil])
+    let heights = try lab.column("SELECT quote(ZHEIGHT) FROM ZATTACHMENT ORDER BY Z_PK", in: Lab.oldDatabase)
+    #expect(heights == ["NULL", "480", "NULL"])
     #expect(found["columns of ZLABEL"]?.contains("ZTEXT VARCHAR") == true)
     #expect(found["index ZLABEL_Z_ENT_INDEX"] == ["ZLABEL", "Z_ENT"])
     #expect(found["rows of Z_PRIMARYKEY"]?.contains("Z_ENT=6 Z_MAX=0 Z_NAME=\"Comment\" Z_SUPER=5") == true)
@@ -179,7 +167,7 @@ import Testing
 
   @Test("Down steps say what is lost")
   func lost() throws {
-    try Self.prepare(lab, Self.toSecond)
+    try prepare(Self.toSecond)
     try lab.migrate()
     try lab.change(
       "UPDATE ZNOTE SET ZLANGUAGE = 'de' WHERE Z_PK < 3; INSERT INTO ZCOMMENT (Z_PK, Z_ENT) VALUES (1, 4);",
@@ -213,7 +201,7 @@ import Testing
     ("add-entity", "entity: Comment, parent: Tag, to-one: [note]", "gets its relationships with `sql`"),
   ])
   func refused(_ operation: String, _ arguments: String, _ message: String) throws {
-    try Self.prepare(lab, ["coredata.\(operation): {database: notes, \(arguments), \(Self.model)}"])
+    try prepare(["coredata.\(operation): {database: notes, \(arguments), \(Self.model)}"])
     expectFailure(message) { try lab.migrate() }
     expectEqual(try content(lab), try content(of: "Notes.sqlite"))
   }
@@ -228,7 +216,7 @@ import Testing
     ("CREATE TABLE ZLABEL (a)", "the store has a table ZLABEL already"),
   ])
   func otherStores(_ sql: String, _ message: String) throws {
-    try Self.prepare(lab, [Self.toSecond[2]], sql: sql)
+    try prepare([Self.toSecond[2]], sql: sql)
     let before = try? content(lab)
     expectFailure(message) { try lab.migrate() }
     if let before { expectEqual(try content(lab), before) }
@@ -238,7 +226,7 @@ import Testing
   func ambiguous() throws {
     let step =
       "coredata.rename-attribute: {database: notes, entity: Sketch, attribute: width, to: w, \(Self.model)}"
-    try Self.prepare(lab, [step], sql: "ALTER TABLE ZATTACHMENT ADD COLUMN ZWIDTH1 INTEGER")
+    try prepare([step], sql: "ALTER TABLE ZATTACHMENT ADD COLUMN ZWIDTH1 INTEGER")
     expectFailure("has a numbered column beside ZWIDTH") { try lab.migrate() }
   }
 
@@ -246,125 +234,74 @@ import Testing
   func irreversible() throws {
     let step =
       "coredata.rename-attribute: {database: notes, entity: Note, attribute: pinned, to: favourite, core-data: {version-info: VersionInfo.plist}}"
-    try Self.prepare(lab, [step])
+    try prepare([step])
     let migration = try lab.catalog().migrations.first
     #expect(migration?.isReversible == false)
   }
 
   // MARK: Values
 
-  private func converted(
-    _ arguments: String, column: String = "ZRATING", sql: String = "", store: String = "Notes.sqlite",
-    after: (Lab) throws -> Void = { _ in }
-  ) throws -> String {
-    try with(["coredata.convert: {database: notes, \(arguments)}"], store: store, sql: sql) { lab in
-      let error = failure { try lab.migrate() }
-      guard error.text == "no error" else { return error.text }
-      let values = try lab.query(Lab.oldDatabase, "SELECT quote(\(column)) FROM ZNOTE ORDER BY Z_PK").map {
-        $0[0] as String
-      }
-      try after(lab)
-      return values.joined(separator: " ")
-    }
-  }
+  private static let rating: String = "entity: Note, attribute: rating"
 
-  @Test("Values are converted by a map, which has its own inverse")
-  func maps() throws {
-    let map = "entity: Note, attribute: rating, map: {1: 5, 2: 4, 3: 3, 4: 2, 5: 1}"
-    let reverted: (Lab) throws -> Void = { lab in
-      try lab.rollback(down: true)
-      #expect(
-        try lab.query(Lab.oldDatabase, "SELECT ZRATING FROM ZNOTE ORDER BY Z_PK").map { $0[0] as Int } == [
-          1, 2, 3, 4, 5,
-        ])
+  @Test(
+    "Values are converted by a map or an expression, in the rows of the entity; what has an inverse is reverted",
+    arguments: [
+      ("\(rating), map: {1: 5, 2: 4, 3: 3, 4: 2, 5: 1}", "ZRATING", "5 4 3 2 1", true),
+      ("\(rating), map: {1: 2, 2: 3}, unmapped: keep", "ZRATING", "2 3 3 4 5", false),
+      ("\(rating), map: {1: 2, 2: null}, unmapped: delete", "ZRATING", "2 NULL NULL NULL NULL", false),
+      (
+        "entity: Note, attribute: body, map: {'…': short, null: none}, unmapped: keep", "ZBODY",
+        "'short' '……' '………' 'none' '……………'", false
+      ),
+      ("\(rating), sql: rating * 10 + pinned", "ZRATING", "11 20 31 40 51", false),
+      ("\(rating), sql: rating * 10, down: rating / 10", "ZRATING", "10 20 30 40 50", true),
+      (
+        "entity: Note, attribute: title, sql: \"'<' || lower(Title) || '>' -- loud\"", "ZTITLE",
+        "'<note 1>' '<note 2>'", false
+      ),
+      ("entity: Photo, attribute: name, sql: upper(name)", "ZNAME", "'a.txt' 'B.JPG' 'c'", false),
+      ("entity: Attachment, attribute: name, sql: upper(name)", "ZNAME", "'A.TXT' 'B.JPG' 'C'", false),
+    ])
+  func conversions(_ arguments: String, _ column: String, _ expected: String, _ hasInverse: Bool) throws {
+    try prepare(["coredata.convert: {database: notes, \(arguments)}"])
+    let table = arguments.hasPrefix("entity: Note") ? "ZNOTE" : "ZATTACHMENT"
+    let values = {
+      try lab.column("SELECT quote(\(column)) FROM \(table) ORDER BY Z_PK", in: Lab.oldDatabase)
     }
-    #expect(try converted(map, after: reverted) == "5 4 3 2 1")
-    #expect(
-      try converted("entity: Note, attribute: rating, map: {1: 2, 2: 3}, unmapped: keep") == "2 3 3 4 5")
-    #expect(
-      try converted("entity: Note, attribute: rating, map: {1: 2, 2: null}, unmapped: delete")
-        == "2 NULL NULL NULL NULL")
-    #expect(
-      try converted(
-        "entity: Note, attribute: body, map: {'…': short, null: none}, unmapped: keep", column: "ZBODY")
-        == "'short' '……' '………' 'none' '……………'")
-    #expect(
-      try converted("entity: Note, attribute: rating, map: {1: 2, 2: 3}")
-        .contains("`Note.rating` has 3 values that the map has no entry for"))
-  }
-
-  @Test("Values are computed by SQLite from the attributes by their names")
-  func expressions() throws {
-    #expect(try converted("entity: Note, attribute: rating, sql: rating * 10 + pinned") == "11 20 31 40 51")
-    let reverted: (Lab) throws -> Void = { lab in
-      try lab.rollback(down: true)
-      let rows = try lab.query(Lab.oldDatabase, "SELECT ZRATING FROM ZNOTE ORDER BY Z_PK")
-      #expect(rows.map { $0[0] as Int } == [1, 2, 3, 4, 5])
-    }
-    let tenfold = try converted(
-      "entity: Note, attribute: rating, sql: rating * 10, down: rating / 10", after: reverted)
-    #expect(tenfold == "10 20 30 40 50")
-    #expect(
-      try converted(
-        "entity: Note, attribute: title, sql: \"'<' || lower(Title) || '>' -- loud\"", column: "ZTITLE"
-      )
-      .hasPrefix("'<note 1>' '<note 2>'"))
-    #expect(
-      try converted("entity: Note, attribute: rating, sql: ratin")
-        .contains("the expression for `Note.rating`: no such column: ratin"))
-    #expect(try converted("entity: Note, attribute: rating, sql: ''").contains("syntax error"))
-    #expect(
-      try converted("entity: Note, attribute: rating, sql: '1); DROP TABLE ZNOTE; --'").contains(
-        "the expression for"))
-  }
-
-  @Test("Only the rows of the entity are converted")
-  func familyOnly() throws {
-    try with([
-      "coredata.convert: {database: notes, entity: Photo, attribute: name, sql: upper(name), down: lower(name)}"
-    ]) { lab in
-      try lab.migrate()
-      let names = try lab.query(Lab.oldDatabase, "SELECT ZNAME FROM ZATTACHMENT ORDER BY Z_PK").map {
-        $0[0] as String
-      }
-      #expect(names == ["a.txt", "B.JPG", "c"])
-    }
-    try with([
-      "coredata.convert: {database: notes, entity: Attachment, attribute: name, sql: upper(name), down: lower(name)}"
-    ]) { lab in
-      try lab.migrate()
-      let names = try lab.query(Lab.oldDatabase, "SELECT ZNAME FROM ZATTACHMENT ORDER BY Z_PK").map {
-        $0[0] as String
-      }
-      #expect(names == ["A.TXT", "B.JPG", "C"])
-    }
+    let before = try values()
+    try lab.migrate()
+    let after = try values()
+    #expect(after.joined(separator: " ").hasPrefix(expected), "\(after)")
+    if !hasInverse { return }
+    try lab.rollback(down: true)
+    #expect(try values() == before)
   }
 
   @Test(arguments: [
-    ("entity: Note, attribute: rating", "coredata.convert needs `map` or `sql`"),
-    ("entity: Note, attribute: rating, map: {}", "`map` is empty"),
-    ("entity: Note, attribute: rating, map: {1: [2]}", "an attribute has a single value, not a list"),
-    ("entity: Note, attribute: rating, map: {1: 2}, down: x", "`down` is for `sql`"),
-    ("entity: Note, attribute: rating, sql: x, unmapped: keep", "`unmapped` is for a `map`"),
-    ("entity: Note, attribute: rating, map: {1: 18446744073709551615}", "SQLite has no integer above"),
+    ("\(rating), map: {1: 2, 2: 3}", "`Note.rating` has 3 values that the map has no entry for"),
+    ("\(rating), sql: ratin", "the expression for `Note.rating`: no such column: ratin"),
+    ("\(rating), sql: ''", "syntax error"),
+    ("\(rating), sql: '1); DROP TABLE ZNOTE; --'", "the expression for"),
+    (rating, "coredata.convert needs `map` or `sql`"), ("\(rating), map: {}", "`map` is empty"),
+    ("\(rating), map: {1: [2]}", "an attribute has a single value, not a list"),
+    ("\(rating), map: {1: 2}, down: x", "`down` is for `sql`"),
+    ("\(rating), sql: x, unmapped: keep", "`unmapped` is for a `map`"),
+    ("\(rating), map: {1: 18446744073709551615}", "SQLite has no integer above"),
   ])
   func invalidConversions(_ arguments: String, _ message: String) throws {
-    #expect(try converted(arguments).contains(message))
+    try prepare(["coredata.convert: {database: notes, \(arguments)}"])
+    expectFailure(message) { try lab.migrate() }
+    expectEqual(try content(lab), try content(of: "Notes.sqlite"))
   }
 
-  @Test("A missing database is skipped, or fails")
-  func missing() throws {
-    let step = "coredata.convert: {database: notes, entity: Note, attribute: rating, sql: '1', down: '2'"
-    for fails in [false, true] {
-      try Lab.with { lab in
-        try lab.baseline(0)
-        try lab.migration("0001_test.yaml", "steps:\n  - \(step)\(fails ? ", if-missing: fail" : "")}\n")
-        guard fails else {
-          try lab.migrate()
-          return
-        }
-        expectFailure("the database notes is not in the container") { try lab.migrate() }
-      }
-    }
+  @Test("A missing database is skipped, or fails", arguments: ["skip", "fail"])
+  func missing(_ word: String) throws {
+    try lab.migration(
+      "0001_test.yaml",
+      step: "coredata.convert: {database: notes, \(Self.rating), sql: '1', if-missing: \(word)}")
+    try lab.baseline(0)
+    let error = failure { try lab.migrate() }.text
+    let expected = word == "fail" ? "the database notes is not in the container" : "no error"
+    #expect(error.contains(expected), "\(error)")
   }
 }

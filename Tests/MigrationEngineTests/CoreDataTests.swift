@@ -128,23 +128,17 @@ import Testing
   }
 
   @Test func modelsThatAreNone() throws {
-    let other = try CoreDataStore.versionInfo {
-      $0["NSManagedObjectModel_VersionHashes"] = .dictionary([
-        "Notes 2": .dictionary(CoreDataStore.hashes(["Recipe": 1]))
-      ])
+    let versions = "NSManagedObjectModel_VersionHashes"
+    func said(_ key: String, _ value: PropertyListValue?) throws -> String {
+      let info = try CoreDataStore.versionInfo { $0[key] = value }
+      return try run("SELECT 1;", Self.coreData, versionInfo: info).error
     }
-    #expect(try run("SELECT 1;", Self.coreData, versionInfo: other).error.contains("has no entity in common"))
-    let short = try CoreDataStore.versionInfo {
-      $0["NSManagedObjectModel_VersionHashes"] = .dictionary(["Notes 2": .dictionary(["Note": .data([1])])])
-    }
-    #expect(
-      try run("SELECT 1;", Self.coreData, versionInfo: short).error.contains("have no hashes of 32 bytes"))
-    let none = try CoreDataStore.versionInfo { $0["NSManagedObjectModel_VersionHashes"] = nil }
-    #expect(
-      try run("SELECT 1;", Self.coreData, versionInfo: none).error.contains("is not the VersionInfo.plist"))
-    let nameless = try CoreDataStore.versionInfo { $0["NSManagedObjectModel_CurrentVersionName"] = nil }
-    #expect(
-      try run("SELECT 1;", Self.coreData, versionInfo: nameless).error.contains("name it with `version`"))
+    let other = PropertyListValue.dictionary(CoreDataStore.hashes(["Recipe": 1]))
+    #expect(try said(versions, ["Notes 2": other]).contains("has no entity in common"))
+    let short = try said(versions, ["Notes 2": ["Note": .data([1])]])
+    #expect(short.contains("have no hashes of 32 bytes"))
+    #expect(try said(versions, nil).contains("is not the VersionInfo.plist"))
+    #expect(try said("NSManagedObjectModel_CurrentVersionName", nil).contains("name it with `version`"))
     let damaged = try CoreDataStore.sql() + "UPDATE Z_METADATA SET Z_PLIST = x'0102';"
     #expect(try run("SELECT 1;", Self.coreData, store: damaged).error.contains("metadata is corrupt"))
   }

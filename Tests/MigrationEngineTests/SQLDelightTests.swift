@@ -22,21 +22,11 @@ import Testing
       "kotlin.Boolean NOT NULL DEFAULT 0", "kotlin.Boolean DEFAULT 0",
       ["table book: column done: INTEGER NOT NULL DEFAULT 0 expected, found INTEGER DEFAULT 0"]
     ),
-    (
-      "CREATE INDEX book_title ON book(title)", "CREATE INDEX book_title ON book(title DESC)",
-      [
-        "index book_title: CREATE INDEX BOOK_TITLE ON BOOK ( TITLE ) expected, found CREATE INDEX BOOK_TITLE ON BOOK ( TITLE DESC )"
-      ]
-    ),
-    (
-      "name TEXT NOT NULL UNIQUE", "name TEXT NOT NULL",
-      ["table author: UNIQUE (name): missing, expected a constraint"]
-    ),
+    ("INDEX book_title ON book(title)", "INDEX book_title ON book(title DESC)", ["index book_title: CREATE"]),
+    ("name TEXT NOT NULL UNIQUE", "name TEXT NOT NULL", ["table author: UNIQUE (name): missing, expected"]),
     (
       "REFERENCES author(id)", "REFERENCES author(id) ON DELETE CASCADE",
-      [
-        "table book: foreign key (authorId): (id) to author ON DELETE NO ACTION ON UPDATE NO ACTION expected, found (id) to author ON DELETE CASCADE ON UPDATE NO ACTION"
-      ]
+      ["table book: foreign key (authorId): (id) to author ON DELETE NO ACTION"]
     ),
     (
       "CREATE VIEW unread", "CREATE VIEW unread2",
@@ -44,8 +34,7 @@ import Testing
     ),
     ("WHERE id = old.authorId AND NOT", "WHERE id = new.id OR NOT", ["trigger book_gone: "]),
     (
-      "CREATE TABLE author (id INTEGER NOT NULL PRIMARY KEY, name",
-      "CREATE TABLE log (t TEXT); CREATE TABLE author (id INTEGER NOT NULL PRIMARY KEY, name",
+      "CREATE TABLE author (id", "CREATE TABLE log (t TEXT); CREATE TABLE author (id",
       ["table log: only in the migrated database"]
     ),
   ])

@@ -209,67 +209,35 @@ import Testing
     if !isError { #expect(result.error == "no error") }
   }
 
-  /// Databases with something wrong, or unknown to Drydock, from before.
-  private static let oldFaults: [(String, String, @Sendable (Database) throws -> Void)] = [
+  /// What makes something in a database wrong, or unknown to Drydock, and what is noted.
+  private static let oldFaults: [(sql: String, note: String)] = [
     (
-      "a row that violates CHECK", "CHECK constraint failed in part",
-      {
-        try $0.execute(sql: "PRAGMA ignore_check_constraints = ON; INSERT INTO part VALUES (1, 5, 'x')")
-      }
+      "PRAGMA ignore_check_constraints = ON; INSERT INTO part VALUES (1, 5, 'x');",
+      "CHECK constraint failed in part"
     ),
     (
-      "a row that violates NOT NULL", "NULL value in part.name",
-      {
-        try $0.execute(
-          sql: """
-            INSERT INTO part VALUES (1, 1, NULL); PRAGMA writable_schema = ON;
-            UPDATE sqlite_schema SET sql = replace(sql, 'name TEXT', 'name TEXT NOT NULL') WHERE name = 'part';
-            """)
-      }
+      """
+      INSERT INTO part VALUES (1, 1, NULL); PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET sql = replace(sql, 'name TEXT', 'name TEXT NOT NULL') WHERE name = 'part';
+      """, "NULL value in part.name"
+    ),
+    ("CREATE INDEX i ON part (name COLLATE LOCALIZED);", "no such collation sequence: LOCALIZED"),
+    ("CREATE INDEX i ON part (app(name));", "no such function: app"),
+    (
+      "CREATE TABLE made (a, b AS (app(a)) STORED, CHECK (app(a) IS NOT 7)); INSERT INTO made VALUES (1);",
+      "no such function: app"
     ),
     (
-      "an unknown collation", "no such collation sequence: LOCALIZED",
-      { db in
-        db.add(collation: DatabaseCollation("LOCALIZED") { $0.compare($1) })
-        try db.execute(sql: "CREATE INDEX i ON part (name COLLATE LOCALIZED)")
-      }
+      """
+      CREATE VIRTUAL TABLE f USING fts5 (a); PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE f USING fts5 (a, tokenize=''app'')' WHERE name = 'f';
+      """, ""
     ),
     (
-      "a function in an index", "no such function: app",
-      { db in
-        db.add(function: DatabaseFunction("app", argumentCount: 1, pure: true) { $0[0] })
-        try db.execute(sql: "CREATE INDEX i ON part (app(name))")
-      }
-    ),
-    (
-      "a function in a generated column and a CHECK", "no such function: app",
-      { db in
-        db.add(function: DatabaseFunction("app", argumentCount: 1, pure: true) { $0[0] })
-        try db.execute(
-          sql:
-            "CREATE TABLE made (a, b AS (app(a)) STORED, CHECK (app(a) IS NOT 7)); INSERT INTO made VALUES (1)"
-        )
-      }
-    ),
-    (
-      "an unknown tokenizer", "",
-      {
-        try $0.execute(
-          sql: """
-            CREATE VIRTUAL TABLE f USING fts5 (a); PRAGMA writable_schema = ON;
-            UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE f USING fts5 (a, tokenize=''app'')' WHERE name = 'f';
-            """)
-      }
-    ),
-    (
-      "an unknown module", "",
-      {
-        try $0.execute(
-          sql: """
-            CREATE VIRTUAL TABLE f USING fts5 (a); PRAGMA writable_schema = ON;
-            UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE f USING app (a)' WHERE name = 'f';
-            """)
-      }
+      """
+      CREATE VIRTUAL TABLE f USING fts5 (a); PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE f USING app (a)' WHERE name = 'f';
+      """, ""
     ),
   ]
 
@@ -279,7 +247,11 @@ import Testing
         Lab.oldDatabase,
         "CREATE TABLE part (id INTEGER PRIMARY KEY, size INTEGER CHECK (size < 3), name TEXT); CREATE TABLE log (text);"
       )
-      try lab.change(Lab.oldDatabase, Self.oldFaults[index].2)
+      try lab.change(Lab.oldDatabase) { db in
+        db.add(collation: DatabaseCollation("LOCALIZED") { $0.compare($1) })
+        db.add(function: DatabaseFunction("app", argumentCount: 1, pure: true) { $0[0] })
+        try db.execute(sql: Self.oldFaults[index].sql)
+      }
       try lab.baseline(0)
       try body(lab)
     }
@@ -289,7 +261,7 @@ import Testing
     "What was wrong in a database before, or is unknown here, stops no step", arguments: oldFaults.indices)
   func oldFaultsStopNothing(_ index: Int) throws {
     try withOldFault(index) { lab in
-      let (name, note, _) = Self.oldFaults[index]
+      let (sql, note) = Self.oldFaults[index]
       try lab.migration("0001_a.sql", sqlFile("ALTER TABLE log ADD COLUMN b;"))
       try lab.migration("0002_b.yaml", step: "files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}")
       let outcome = try Transaction.run(
@@ -297,8 +269,8 @@ import Testing
       ) { stage in
         try Migrator.run(MigrationStatus(lab.catalog(), of: stage), on: stage, stamp: lab.stamp)
       }
-      #expect(outcome.value.migrations.count == 2, "\(name)")
-      #expect(note.isEmpty || outcome.notes.contains { $0.contains(note) }, "\(name): \(outcome.notes)")
+      #expect(outcome.value.migrations.count == 2, "\(sql)")
+      #expect(note.isEmpty || outcome.notes.contains { $0.contains(note) }, "\(sql): \(outcome.notes)")
     }
   }
 

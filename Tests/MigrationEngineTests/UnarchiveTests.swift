@@ -31,19 +31,11 @@ import Testing
     #"{"edited":"2023-03-08T20:26:40.5Z","tags":["a","b"],"title":"\#(title)"}"#
   }
 
-  /// As files have it.
-  private func indented(_ title: String) -> String {
-    """
-    {
-      "edited": "2023-03-08T20:26:40.5Z",
-      "tags": [
-        "a",
-        "b"
-      ],
-      "title": "\(title)"
-    }
-
-    """
+  /// A file has the JSON, indented.
+  private func expectFile(_ path: ContainerPath, _ title: String) throws {
+    let text = try lab.text(path)
+    #expect(text.hasPrefix("{\n  \"edited\": ") && text.hasSuffix("\n}\n"))
+    #expect(text.replacing(/\s/, with: "") == json(title))
   }
 
   // MARK: Files
@@ -57,8 +49,8 @@ import Testing
         - files.unarchive: {path: Documents/other.archive, to: Documents/new/other.json}
 
       """)
-    #expect(try lab.text("Documents/note") == indented("one"))
-    #expect(try lab.text("Documents/new/other.json") == indented("two"))
+    try expectFile("Documents/note", "one")
+    try expectFile("Documents/new/other.json", "two")
     #expect(try !lab.exists("Documents/other.archive"))
   }
 
