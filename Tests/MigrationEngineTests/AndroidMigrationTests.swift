@@ -152,23 +152,18 @@ import Testing
     try Self.put(lab, Self.own, Self.values)
     try lab.write(path, String(decoding: bytes, as: UTF8.self))
     lab.expectFailing("defaults.set: {suite: damaged, values: {a: 1}}", "is corrupt")
-    let other = try Self.lab()
-    try Self.put(other, Self.own, Self.values)
-    try other.write(path, String(decoding: bytes, as: UTF8.self))
-    try other.baseline(0)
-    let before = try other.bytes(path)
-    let notes = try other.run(
+    let before = try lab.bytes(path)
+    let notes = try lab.run(
       """
         - defaults.set: {values: {fresh: 1}}
         - files.write: {path: files/a.txt, text: hi}
         - defaults.rename: {suite: damaged, keys: {x: y}, if-damaged: reset}
         - defaults.set: {suite: damaged, values: {a: 1}, if-damaged: reset}
       """)
-    #expect(try other.settings(path) == ["a": .int(1)] && other.settings(Self.own)?["fresh"] == .int(1))
+    #expect(try lab.settings(path) == ["a": .int(1)] && lab.settings(Self.own)?["fresh"] == .int(1))
     #expect(notes.contains { $0.contains("it counts as having no settings") }, "\(notes)")
-    _ = try other.rollback(to: 0)
-    let after = try other.bytes(path)
-    #expect(after == before)
+    _ = try lab.rollback(to: 0)
+    #expect(try lab.bytes(path) == before)
   }
 
   @Test(

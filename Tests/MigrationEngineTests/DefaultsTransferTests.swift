@@ -104,63 +104,52 @@ import Testing
 
   // MARK: Reverting
 
-  @Test func moveTakesNewerDataBack() throws {
-    try prepare(["a": 1, "b": 2, "c": 3], ["c": 9, "b": 2])
-    let step = "defaults.move: {\(Self.to), keys: {a: x, b: b, c: c, z: z}, if-exists: replace}"
-    var lane = try StepLab(lab, step)
-    #expect(lane.reversal == .byArguments)
-    _ = try lane.apply()
-    #expect(try lane.stage.settings(Lab.group) == ["x": 1, "b": 2, "c": 3])
-    // The app writes on.
-    try lane.set(["x": 7, "b": 2, "c": 3, "z": 5], at: Lab.group)
-    #expect(try lane.revert() == [])
-    #expect(try lane.stage.settings() == ["a": 7, "b": 2, "c": 3, "z": 5])
-    #expect(try lane.stage.settings(Lab.group) == ["b": 2, "c": 9])
-  }
-
+  /// The step, both files before it, what the app makes of them since, the notes of the revert, and both files after it.
   /// The app goes on in the new place: what it adds there is the old version's, too, unless it was there before.
   @Test(
     arguments: [
-      ("prefix: w.", ["w.old": 9, "y": 2], ["w.a": 2, "w.new": 3], [], ["w.old": 9, "y": 2]),
-      ("all: true", nil, ["w.a": 2, "w.new": 3], [], nil),
       (
-        "all: true", ["y": 2], ["w.a": 2], ["`w.new` was written since: left unchanged"],
-        ["y": 2, "w.new": 3]
+        "move: {\(to), keys: {a: x, b: b, c: c, z: z}, if-exists: replace}", ["a": 1, "b": 2, "c": 3],
+        ["c": 9, "b": 2], nil, ["x": 7, "b": 2, "c": 3, "z": 5], [], ["a": 7, "b": 2, "c": 3, "z": 5],
+        ["b": 2, "c": 9]
       ),
-    ] as [(String, PropertyListDictionary?, PropertyListDictionary, [String], PropertyListDictionary?)])
-  func moveTakesBackWhatIsNew(
-    _ selection: String, _ there: PropertyListDictionary?, _ own: PropertyListDictionary, _ notes: [String],
-    _ stays: PropertyListDictionary?
+      (
+        "move: {\(to), prefix: w.}", ["w.a": 1], ["w.old": 9, "y": 2], nil,
+        ["w.old": 9, "y": 2, "w.a": 2, "w.new": 3], [], ["w.a": 2, "w.new": 3], ["w.old": 9, "y": 2]
+      ),
+      (
+        "move: {\(to), all: true}", ["w.a": 1], nil, nil, ["w.a": 2, "w.new": 3], [],
+        ["w.a": 2, "w.new": 3], nil
+      ),
+      (
+        "move: {\(to), all: true}", ["w.a": 1], ["y": 2], nil, ["y": 2, "w.a": 2, "w.new": 3],
+        ["`w.new` was written since: left unchanged"], ["w.a": 2], ["y": 2, "w.new": 3]
+      ),
+      (
+        "copy: {\(to), prefix: w.}", ["w.a": 1], ["w.old": 9], nil, ["w.a": 1, "w.old": 9, "w.new": 3],
+        ["`w.new` was written since: left unchanged"], ["w.a": 1], ["w.old": 9, "w.new": 3]
+      ),
+      (
+        "move: {\(to), keys: [a, b]}", ["a": 1, "b": 2], nil, ["a": 5], ["a": 1],
+        ["`b` does not exist: skipped", "`a` exists already: kept, and `a` too"], ["a": 5], ["a": 1]
+      ),
+    ]
+      as [(
+        String, PropertyListDictionary, PropertyListDictionary?, PropertyListDictionary?,
+        PropertyListDictionary, [String], PropertyListDictionary, PropertyListDictionary?
+      )])
+  func revert(
+    _ step: String, _ own: PropertyListDictionary, _ group: PropertyListDictionary?,
+    _ appOwn: PropertyListDictionary?, _ appGroup: PropertyListDictionary, _ notes: [String],
+    _ ownAfter: PropertyListDictionary, _ groupAfter: PropertyListDictionary?
   ) throws {
-    try prepare(["w.a": 1], there)
-    var lane = try StepLab(lab, "defaults.move: {\(Self.to), \(selection)}")
+    try prepare(own, group)
+    var lane = try StepLab(lab, "defaults.\(step)")
     _ = try lane.apply()
-    var values = there ?? [:]
-    (values["w.a"], values["w.new"]) = (2, 3)
-    try lane.set(values, at: Lab.group)
+    if let appOwn { try lane.set(appOwn) }
+    try lane.set(appGroup, at: Lab.group)
     #expect(try lane.revert() == notes)
-    #expect(try lane.stage.settings() == own)
-    #expect(try lane.stage.settings(Lab.group) == stays)
-  }
-
-  @Test func whatIsNewBesideCopiesIsNoted() throws {
-    try prepare(["w.a": 1], ["w.old": 9])
-    var lane = try StepLab(lab, "defaults.copy: {\(Self.to), prefix: w.}")
-    _ = try lane.apply()
-    try lane.set(["w.a": 1, "w.old": 9, "w.new": 3], at: Lab.group)
-    #expect(try lane.revert() == ["`w.new` was written since: left unchanged"])
-    #expect(try lane.stage.settings(Lab.group) == ["w.old": 9, "w.new": 3])
-  }
-
-  @Test func moveBackLeavesWhatIsThereAgain() throws {
-    try prepare(["a": 1, "b": 2], nil)
-    var lane = try StepLab(lab, "defaults.move: {\(Self.to), keys: [a, b]}")
-    _ = try lane.apply()
-    try lane.set(["a": 5])
-    try lane.set(["a": 1], at: Lab.group)
-    #expect(try lane.revert() == ["`b` does not exist: skipped", "`a` exists already: kept, and `a` too"])
-    #expect(try lane.stage.settings() == ["a": 5])
-    #expect(try lane.stage.settings(Lab.group) == ["a": 1])
+    #expect(try lane.stage.settings() == ownAfter && lane.stage.settings(Lab.group) == groupAfter)
   }
 
   @Test func moveBackWithoutMemory() throws {
