@@ -35,53 +35,40 @@ import Testing
     }
   }
 
-  private func with(_ changes: (inout PropertyListDictionary) -> Void) -> PropertyListDictionary {
-    var settings = Self.settings
-    changes(&settings)
-    return settings
+  @Test(
+    "Settings become rows, and the rows' changes become settings",
+    arguments: [
+      ("SELECT * FROM defaults", [:]), ("UPDATE defaults SET value = value WHERE key <> ''", [:]),
+      ("UPDATE defaults SET value = value + 1 WHERE key = 'n'", ["n": 8]),
+      ("UPDATE defaults SET value = NOT value WHERE type = 'boolean'", ["on": false]),
+      ("INSERT INTO defaults VALUES ('made', 'boolean', 1)", ["made": true]),
+      (
+        "INSERT INTO defaults (key, value) VALUES ('a', 1), ('b', 'x'), ('c', 2.5), ('d', x'00')",
+        ["a": 1, "b": "x", "c": 2.5, "d": .data([0])]
+      ),
+      ("DELETE FROM defaults WHERE key IN ('n', 'odd')", ["n": nil, "odd": nil]),
+      ("UPDATE defaults SET key = 'count' WHERE key = 'n'", ["count": 7, "n": nil]),
+      ("UPDATE defaults SET type = 'text', value = CAST(value AS TEXT) WHERE key = 'n'", ["n": "7"]),
+      (
+        "UPDATE defaults SET value = datetime(value, '+1 hour') WHERE key = 'at'",
+        ["at": .date(Date(timeIntervalSinceReferenceDate: 3600))]
+      ),
+      (
+        "UPDATE defaults SET value = json_set(value, '$.k', json('true')) WHERE key = 'map'",
+        ["map": ["k": true]]
+      ), ("REPLACE INTO defaults SELECT 'n', 'integer', count(*) FROM t", ["n": 2]),
+    ] as [(String, [String: PropertyListValue?])])
+  func changes(_ sql: String, _ changes: [String: PropertyListValue?]) throws {
+    var expected = Self.settings
+    for (key, value) in changes { expected[key] = value }
+    let result = try run(sql)
+    #expect(result.error == "no error" && result.settings == expected && result.rows == ["1", "2"])
   }
 
-  @Test("Settings become rows, and the rows' changes become settings")
-  func changes() throws {
-    func expect(
-      _ sql: String, rows: [String] = ["1", "2"], _ changes: (inout PropertyListDictionary) -> Void
-    ) throws {
-      let result = try run(sql)
-      #expect(result.error == "no error", "\(sql)")
-      #expect(result.settings == with(changes), "\(sql)")
-      #expect(result.rows == rows, "\(sql)")
-    }
-    try expect("SELECT * FROM defaults") { _ in }
-    try expect("UPDATE defaults SET value = value WHERE key <> ''") { _ in }
-    try expect("UPDATE defaults SET value = value + 1 WHERE key = 'n'") { $0["n"] = 8 }
-    try expect("UPDATE defaults SET value = NOT value WHERE type = 'boolean'") { $0["on"] = false }
-    try expect("INSERT INTO defaults VALUES ('made', 'boolean', 1)") { $0["made"] = true }
-    try expect("INSERT INTO defaults (key, value) VALUES ('a', 1), ('b', 'x'), ('c', 2.5), ('d', x'00')") {
-      $0["a"] = 1
-      $0["b"] = "x"
-      $0["c"] = 2.5
-      $0["d"] = .data([0])
-    }
-    try expect("DELETE FROM defaults WHERE key IN ('n', 'odd')") {
-      $0["n"] = nil
-      $0["odd"] = nil
-    }
-    try expect("UPDATE defaults SET key = 'count' WHERE key = 'n'") {
-      $0["count"] = 7
-      $0["n"] = nil
-    }
-    try expect("UPDATE defaults SET type = 'text', value = CAST(value AS TEXT) WHERE key = 'n'") {
-      $0["n"] = "7"
-    }
-    try expect("UPDATE defaults SET value = datetime(value, '+1 hour') WHERE key = 'at'") {
-      $0["at"] = .date(Date(timeIntervalSinceReferenceDate: 3600))
-    }
-    try expect("UPDATE defaults SET value = json_set(value, '$.k', json('true')) WHERE key = 'map'") {
-      $0["map"] = ["k": true]
-    }
-    // Setting to row, and row to setting.
-    try expect("INSERT INTO t SELECT value FROM defaults WHERE key = 'n'", rows: ["1", "2", "7"]) { _ in }
-    try expect("REPLACE INTO defaults SELECT 'n', 'integer', count(*) FROM t") { $0["n"] = 2 }
+  @Test func aSettingBecomesARow() throws {
+    let result = try run("INSERT INTO t SELECT value FROM defaults WHERE key = 'n'")
+    #expect(result.error == "no error" && result.settings == Self.settings)
+    #expect(result.rows == ["1", "2", "7"])
   }
 
   @Test(

@@ -48,12 +48,7 @@ import Testing
     try lab.migrate()
     try lab.removeMigration("0003_m.yaml")
     #expect(try states(lab) == [.applied, .applied, .missing])
-    let problems = try lab.plan().problems
-    #expect(problems.map(\.code) == [.newer])
-    #expect(
-      problems.first?.message
-        == "this container was migrated by a newer release (0003_m by test), and the migrations end with 2: use "
-        + "those of the newer release")
+    #expect(try lab.plan().problems.map(\.code) == [.newer])
     #expect(failure { try lab.migrate() }.code == .newer)
     #expect(failure { try lab.rollback(to: 1, down: true) }.code == .newer)
     // However many are beyond the last one, it is one release.
