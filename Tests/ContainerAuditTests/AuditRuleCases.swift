@@ -34,12 +34,8 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
   static let all = secrets + settings + vault + files + databases + declarations
 
   private static let secrets = [
-    finds(.secretInSettings, "a token under its name") {
-      try $0.settings(["auth_token": .string(MadeUp.password)])
-    },
-    finds(.secretInSettings, "a token of a known form under any name") {
-      try $0.settings(["last": .string(MadeUp.jwt)])
-    },
+    finds(.secretInSettings, "a named token") { try $0.settings(["auth_token": .string(MadeUp.password)]) },
+    finds(.secretInSettings, "a known form of tokens") { try $0.settings(["last": .string(MadeUp.jwt)]) },
     finds(.secretInSettings, "a password in JSON in a text") {
       try $0.settings(["state": .string(#"{"user": {"password": "\#(MadeUp.password)"}}"#)])
     },
@@ -229,9 +225,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       ])
     },
     finds(.pathInSettings, "a setting") { try $0.settings(["lastFile": .string(path)]) },
-    finds(.pathInSettings, "a document") {
-      try $0.put("Documents/index.json", #"{"file": "file://\#(path)"}"#)
-    },
+    finds(.pathInSettings, "a document") { try $0.put("Documents/a.json", #"{"file": "file://\#(path)"}"#) },
     ignores(.pathInSettings, "relative paths, other paths, and logs") {
       try $0.settings([
         "lastFile": "Documents/a.jpg", "web": "https://example.com/var/mobile/x",
@@ -332,9 +326,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       $0.configuration.layout = .generic
       try $0.put("config.json", #"{"password": "\#(MadeUp.password)"}"#, mode: 0o644)
     },
-    ignores(.worldReadable, "an iOS app, whose sandbox protects it") {
-      try $0.put("Documents/a.txt", "text", mode: 0o644)
-    },
+    ignores(.worldReadable, "an iOS app in its sandbox") { try $0.put("Documents/a", "text", mode: 0o644) },
     ignores(.worldReadable, "a copy without modes") {
       $0.configuration.layout = .android
       for name in 0..<20 { try $0.put("files/\(name)", "text", mode: 0o644) }
@@ -356,9 +348,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       try $0.put("Documents/Downloads/a.mp4", sparse: 20_000_000)
     },
     finds(.userDataNotInBackup, "a document in tmp") { try $0.put("tmp/a.pdf", "%PDF-1.7") },
-    ignores(.userDataNotInBackup, "a page of the web in caches") {
-      try $0.put("Library/Caches/a.html", "<html>")
-    },
+    ignores(.userDataNotInBackup, "a web page in caches") { try $0.put("Library/Caches/a.html", "<html>") },
     finds(.largeIncluded, "600 MB") { try $0.put("Documents/Videos/a.mp4", sparse: 600_000_000) },
     ignores(.largeIncluded, "400 MB") { try $0.put("Documents/Videos/a.mp4", sparse: 400_000_000) },
     finds(.largeExcluded, "600 MB that a pattern excludes") {
@@ -466,15 +456,11 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       $0.declare(info: ["CFBundleIdentifier": "com.example.notes"])
       $0.app?.privacy = []
     },
-    ignores(.privacyManifestMissing, "not looked for") {
-      $0.declare(info: ["CFBundleIdentifier": "com.example.notes"])
-    },
+    ignores(.privacyManifestMissing, "not looked for") { $0.declare(info: ["CFBundleIdentifier": "x"]) },
     finds(.privacyManifestInvalid, "an unknown reason") {
       $0.declare(privacy: reasons("UserDefaults", "CA92.2"))
     },
-    finds(.privacyManifestInvalid, "a misspelt category") {
-      $0.declare(privacy: reasons("UserDefault", "CA92.1"))
-    },
+    finds(.privacyManifestInvalid, "a misspelling") { $0.declare(privacy: reasons("UserDefault", "CA92.1")) },
     finds(.privacyManifestInvalid, "no reason") { $0.declare(privacy: reasons("DiskSpace")) },
     ignores(.privacyManifestInvalid, "reasons of the list") {
       $0.declare(privacy: reasons("FileTimestamp", "DDA9.1", "C617.1"))

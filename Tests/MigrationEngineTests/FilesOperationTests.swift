@@ -11,14 +11,14 @@ import Testing
 
   init() throws { lab = try Lab() }
 
+  private static let history: String = "Library/Application Support/.drydock"
+  private static let kept: String = "is where Drydock keeps its history"
+
   @Test(
     arguments: [
       ("files.move: {from: a, to: x/y/b}", ["a"], ["x/y/b"], ""),
       ("files.move: {from: z, to: b}", ["a"], ["a"], ""),
-      (
-        "files.move: {from: z, to: b, if-missing: fail}", ["a"], nil,
-        "0001_test.yaml:2:5: files.move: `z` is not in the container"
-      ),
+      ("files.move: {from: z, to: b, if-missing: fail}", ["a"], nil, "move: `z` is not in the container"),
       ("files.move: {from: a, to: b}", ["a", "b"], nil, "the target `b` of `a` exists already"),
       ("files.move: {from: a, to: b, if-exists: keep}", ["a", "b"], ["a", "b"], ""),
       ("files.move: {from: a, to: b, if-exists: replace}", ["a", "b"], ["b"], ""),
@@ -35,8 +35,7 @@ import Testing
       ("files.copy: {from: 'd/*', to: e}", ["d/1", "e/1"], nil, "`e/1` exists already"),
       ("files.move: {from: Library, to: L}", ["a"], nil, "`Library` contains Drydock's history"),
       (
-        "files.patch: {path: Library/Application Support/.drydock/history.json, patch: [{op: remove, path: /format}]}",
-        ["a"], nil, "is where Drydock keeps its history"
+        "files.patch: {path: \(history)/history.json, patch: [{op: remove, path: /format}]}", ["a"], nil, kept
       ),
       ("files.delete: {path: a, destructive: x}", ["a", "b"], ["b"], ""),
       ("files.delete: {path: [d, b], destructive: x}", ["d/1", "d/2", "b", "c"], ["c"], ""),
@@ -52,10 +51,7 @@ import Testing
       ),
       ("files.copy: {from: d, to: d/e}", ["d/1"], nil, "one of `from` and `to` is inside the other"),
       ("files.copy: {from: Library, to: L}", ["a"], nil, "`Library` contains Drydock's history"),
-      (
-        "files.copy: {from: a, to: Library/Application Support/.drydock/a}", ["a"], nil,
-        "is where Drydock keeps its history"
-      ),
+      ("files.copy: {from: a, to: \(history)/a}", ["a"], nil, kept),
       ("files.write: {path: n/b, text: hello}", ["a"], ["a", "n/b"], ""),
       ("files.write: {path: a, text: hello}", ["a"], nil, "`a` exists already"),
       ("files.write: {path: a, text: a}", ["a"], ["a"], ""),
@@ -73,10 +69,7 @@ import Testing
         "would remove what it contains"
       ),
       ("files.set-backup-exclusion: {path: z, excluded: true}", ["a"], ["a"], ""),
-      (
-        "files.set-backup-exclusion: {path: z, excluded: true, if-missing: fail}", ["a"], nil,
-        "nothing matches `z`"
-      ),
+      ("files.set-backup-exclusion: {path: z, excluded: true, if-missing: fail}", ["a"], nil, "matches `z`"),
       ("files.set-backup-exclusion: {path: a, excluded: yes}", ["a"], nil, "`excluded` is true or false"),
       ("files.set-protection: {path: a, class: full}", ["a"], nil, "is one of complete"),
       ("files.set-protection: {path: a}", ["a"], nil, "files.set-protection needs the key `class`"),
