@@ -52,4 +52,24 @@ struct BadContainerTests {
     // State is kept beside the container, not beside the link.
     #expect(try sandbox.names().filter { $0.hasPrefix(".drydock-") } == [])
   }
+
+  @Test(
+    "drydock's own working directory is no use of the container, and what is named from it is found afterwards"
+  )
+  func ownDirectory() throws {
+    try sandbox.create()
+    func drydock(_ arguments: String..., in directory: String) throws -> CommandResult {
+      try Command.run(
+        sandbox.program, arguments, environment: sandbox.environment, directory: sandbox(directory))
+    }
+    try drydock("migrate", ".", "--each", "--to", "2", "-m", "../Migrations", in: "Notes").expect()
+    #expect(try sandbox.succeed("status Notes").hasPrefix("version 2 of 6"))
+    try drydock("rollback", "..", "--to", "0", "-m", "../../Migrations", in: "Notes/Documents").expect()
+    // A shell would be left in a directory that is gone.
+    let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; read x"], directory: sandbox("Notes"))
+    try shell.waitForLine("ready")
+    try sandbox.expectRefusal(
+      "migrate Notes", exit: 5, ["process \(shell.process)", "leave that directory and run it again"])
+    try shell.finish()
+  }
 }

@@ -289,7 +289,7 @@ struct RunResultsTests {
     let cut = try summary(whole + Self.line("b", "changed").prefix(40))
     #expect(cut.problems.map(\.message) == [RunSummary.Problem.cut] && cut.containers == 1)
     #expect(!cut.isIncomplete, "the missing summary of a job says that")
-    let long = Array(repeating: UInt8(ascii: "x"), count: ResultLines.limit + 5)
+    let long = Array(Data(repeating: UInt8(ascii: "x"), count: ResultLines.limit + 5))
     let middle = try summary([long + Array(("\n" + whole).utf8), long])
     #expect(middle.problems.map(\.line) == [1, nil] && middle.containers == 1)
     let bytes = try summary([Array(whole.utf8) + [0xFF, 0xFE, 0x0A]])
