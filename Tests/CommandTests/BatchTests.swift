@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import DrydockCommand
+
 @Suite("Batches")
 struct BatchTests {
   private let sandbox: Sandbox
@@ -111,5 +113,14 @@ struct BatchTests {
     let exposed = try #require(try JSONNode.lines(result.output).last)["exposed"]
     #expect(exposed.list.compactMap { $0["archive"].text }.map(sandbox.directory.callAsFunction) == [archive])
     #expect(result.errors.contains("still hold what was moved into the vault: 1 archive"), "\(result)")
+  }
+
+  /// Without a sandbox.
+  @Test("One exit code for many")
+  static func exitCode() {
+    for (codes, one) in [
+      ([], 0), ([0, 0], 0), ([4, 4], 4), ([2, 2], 2), ([0, 2], 2), ([2, 0, 2], 2), ([5, 4], 5), ([0, 4], 3),
+      ([4, 2], 3), ([6, 0], 3), ([0, 4, 5], 3), ([64], 64),
+    ] as [([Int32], Int32)] { #expect(BatchSummary.exitCode(of: codes) == one, "\(codes)") }
   }
 }
