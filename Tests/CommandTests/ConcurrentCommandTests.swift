@@ -38,27 +38,6 @@ struct ConcurrentCommandTests {
     for command in commands { try sandbox.succeed(command) }
   }
 
-  @Test("Who only reads is refused while another changes it, and works beside another reader")
-  func readers() throws {
-    let archive = try prepare()
-    let commands = [
-      ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--dry-run"], ["inspect", "Notes"],
-      ["status", "Notes"], ["restore", archive, "Notes", "--dry-run"],
-    ]
-    let before = try sandbox.tree()
-    let writer = try sandbox.lock("Notes")
-    for command in commands {
-      try sandbox.drydock(command).expectError(exit: 5, ["Notes", "locked by process \(writer.process)"])
-    }
-    try writer.finish()
-    let reader = try sandbox.lock("Notes", shared: true)
-    for command in commands {
-      try sandbox.succeed(command)
-      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-    }
-    try reader.finish()
-  }
-
   @Test("With --lock-timeout it waits, and goes on once the other is done; not longer than that")
   func waits() throws {
     _ = try prepare()

@@ -162,18 +162,6 @@ import Testing
     #expect(try sandbox.itemNames().count == 3)
   }
 
-  @Test func aThousandItems() throws {
-    try sandbox.writeVault(
-      sandbox.vaultDocument((0..<1000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
-    #expect(try sandbox.itemNames().count == 1000)
-    try sandbox.expectRefusal(
-      "vault get Notes s3", exit: 4, ["items match s3", "more; name more attributes"])
-    try sandbox.setItem("s3/470", "x")
-    #expect(try sandbox.item("s3/470") == Array("x".utf8))
-    let inspected = try sandbox.succeed("inspect Notes")
-    #expect(inspected.contains("1,001 items") && inspected.contains("… and 981 more"), "\(inspected)")
-  }
-
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {
     let yaml = try sandbox.text("drydock.yaml")
     try sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")

@@ -49,31 +49,6 @@ struct StoryTests {
     #expect(try sandbox.succeed("migrate Notes").hasPrefix("nothing to do"))
   }
 
-  @Test(
-    "Snapshot, then restore into an empty place: equal trees but for what is excluded",
-    arguments: ["absent", "empty"])
-  func roundTrip(_ place: String) throws {
-    try sandbox.create(version: 4, photos: 3)
-    let source = try sandbox.tree()
-    let archive = try sandbox.snapshot()
-    try sandbox.tree().expectSame(as: source, comparing: TreeListing.untouched)
-    if place == "empty" { try sandbox.run(Tools.system("mkdir"), sandbox("Again")) }
-    try sandbox.succeed("restore", archive, "Again")
-    let excluded = [
-      ".com.apple.mobile_container_manager.metadata.plist", "Library/Application Support/Downloads",
-      "Library/Caches", "SystemData", "tmp",
-    ]
-    #expect(excluded.allSatisfy { source[$0] != nil })
-    try sandbox.tree("Again").expectSame(as: source.without(excluded))
-    // And again from there: the same snapshot id, for the same content.
-    let again = try sandbox.succeed(
-      "snapshot Again -r Backups --instance 6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
-    let snapshots = try [archive, again.trimmingCharacters(in: .newlines)].map {
-      try sandbox.document("show", $0)["snapshot"].text
-    }
-    #expect(snapshots[0] != nil && snapshots[0] == snapshots[1])
-  }
-
   private static let readers = [
     ["migrate", "Notes", "--dry-run"], ["restore", "{A}", "Notes", "--dry-run"],
     ["snapshot", "Notes", "-r", "Backups"], ["inspect", "Notes"], ["status", "Notes"],

@@ -160,33 +160,4 @@ import Testing
     #expect(try sandbox.with(key: "other.txt:device.key").itemNames() == ["s/a"])
     try sandbox.with(key: "other.txt").succeed("vault list Notes --device-key device.key")
   }
-
-  @Test func differencesAreToldByItem() throws {
-    try sandbox.setItem("s/a", "one")
-    try sandbox.succeed("snapshot Notes -o A.tar.zst")
-    try sandbox.setItem("s/a", "two", "--if-exists", "replace")
-    try sandbox.setItem("s/b", "two", "--label", "one\ntwo", "--comment", "\u{202e}evil")
-    let told = try sandbox.drydock("diff A.tar.zst Notes --exit-code").expect(exit: 2)
-    let line = try #require(told.output.split(separator: "\n").first { $0.contains("+ s/b") })
-    #expect(line.contains(#"one\ntwo"#) && line.contains(#"\u{202e}evil"#), "one line: \(told)")
-    let mark = try #require(line.firstMatch(of: /#[0-9a-f]{8}/)?.output)
-    let changed = #/~ s/a  value: \(secret, 3 characters, #[0-9a-f]{8}\) → \(secret, 3 characters/#
-    #expect(told.output.contains(changed), "\(told)")
-    #expect(
-      told.output.split(separator: String(mark)).count == 3, "equal values can be seen to be equal: \(told)"
-    )
-    let closed = try sandbox.with(key: nil).drydock("diff A.tar.zst Notes")
-    #expect(
-      closed.output.contains("changed; it is encrypted to 1 recipient (X25519), and no device key"),
-      "\(closed)")
-    try sandbox.drydock("verify A.tar.zst --container Notes").expect(exit: 2, output: "+ s/b")
-    let json = try sandbox.document("diff A.tar.zst Notes")
-    let vault = try #require(json["difference"]["vault"].list.first)
-    let names = vault["items"].list.compactMap { $0["name"].text }
-    #expect(names == ["s/a", "s/b"])
-    // Back to the archive's: the items are the same then, whatever the file's bytes.
-    try sandbox.succeed("restore A.tar.zst Notes --only vault --yes")
-    #expect(try sandbox.item("s/a") == Array("one".utf8))
-    try sandbox.drydock("diff A.tar.zst Notes").expect(output: "no difference")
-  }
 }
