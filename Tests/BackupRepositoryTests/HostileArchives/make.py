@@ -3,7 +3,7 @@
 
 Run it again after a change of the format. It shares no code with Drydock but the manifest's CREATE statements.
 """
-import hashlib, os, re, sqlite3, struct, subprocess, sys, tempfile
+import hashlib, os, re, sqlite3, struct, subprocess, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = open(HERE + "/../../../Sources/BackupRepository/Archive/ManifestFile.swift").read()
@@ -605,18 +605,8 @@ reframed("frame-with-dictionary", ONE[:4] + bytes([0xA5, 7]) + struct.pack("<I",
 reframed("frame-two-in-one", compress(TAR[:1024]) + compress(TAR[1024:]), len(TAR))
 reframed("frame-flipped", ONE[:60] + bytes([ONE[60] ^ 1]) + ONE[61:], len(TAR))
 
-def large(sql, path):
-    """An archive that is not committed: a small file with a manifest that is large."""
-    global LEVEL
-    LEVEL = "-1"
-    box = Box()
-    box.sql = sql
-    open(path, "wb").write(box.archive())
 
-
-if __name__ == "__main__" and sys.argv[1:2] == ["large"]:
-    large(*sys.argv[2:])
-elif __name__ == "__main__":
+if __name__ == "__main__":
     for old in os.listdir(HERE):
         if old.endswith(".tar.zst"):
             os.remove(HERE + "/" + old)
