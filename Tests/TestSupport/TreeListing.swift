@@ -55,8 +55,9 @@ public struct TreeListing: Sendable {
   public func differences(
     from other: TreeListing, comparing aspects: Set<TreeEntry.Aspect> = copied, ignoringTimesOf: [String] = []
   ) -> [String] {
-    var lines: [String] = []
+    var found: [(path: [UInt8], lines: [String])] = []
     let ignored = Set(ignoringTimesOf.map { Array($0.utf8) })
+<<<<<<< HEAD
     let differing = Set(entries.keys).union(other.entries.keys).filter { entries[$0] != other.entries[$0] }
     for path in differing.sorted(by: RawFiles.precedes) {
       let name = path.isEmpty ? "(root)" : readable(path)
@@ -70,9 +71,25 @@ public struct TreeListing: Sendable {
           lines.append("\(name): \(aspect.rawValue) was \(old.text(aspect)), is \(new.text(aspect))")
         }
       case (nil, nil): break
+=======
+    func name(_ path: [UInt8]) -> String { path.isEmpty ? "(root)" : readable(path) }
+    for (path, new) in entries {
+      guard let old = other.entries[path] else {
+        found.append((path, ["\(name(path)): only in the new tree"]))
+        continue
+>>>>>>> af95e080 (Trees of tests: paths are sorted only where they differ; the note that programs print rarely is looked for before its pattern)
       }
+      let compared = ignored.contains(path) ? aspects.subtracting([.modified, .changed]) : aspects
+      let lines = TreeEntry.Aspect.allCases
+        .filter { compared.contains($0) && !new.equals(old, in: $0) }
+        .map { "\(name(path)): \($0.rawValue) was \(old.text($0)), is \(new.text($0))" }
+      if !lines.isEmpty { found.append((path, lines)) }
     }
-    return lines
+    for path in other.entries.keys where entries[path] == nil {
+      found.append((path, ["\(name(path)): only in the old tree"]))
+    }
+    // Most trees are equal: to sort all paths takes longer than to compare what they have.
+    return found.sorted { $0.path.lexicographicallyPrecedes($1.path) }.flatMap(\.lines)
   }
 
   private var sortedPaths: [[UInt8]] { entries.keys.sorted(by: RawFiles.precedes) }
