@@ -33,9 +33,8 @@ struct AuditSARIFTests {
   @Test("It is valid, whatever is in names")
   func valid() throws {
     let odd = MarkdownTests.hostile + [ReportSamples.odd]
-    try SARIFTests.validate(
-      log(odd.map { finding("secret-in-log", $0, item: $0, $0) } + [finding("version-contradiction", nil)]))
-    try SARIFTests.validate(log([]))
+    let findings = odd.map { finding("secret-in-log", $0, item: $0, $0) }
+    try SARIFTests.validate(log(findings + [finding("version-contradiction", nil)]), log([]))
   }
 
   @Test("A finding is at its file, in the container or in the app, with its rule's level")

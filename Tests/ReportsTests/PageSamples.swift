@@ -193,7 +193,7 @@ enum PageSamples {
   /// Every kind of page, and what is in it.
   static func pages(_ texts: [String]) throws -> [(name: String, page: HTMLPage)] {
     [
-      ("dry run", try dryRun(texts: texts, rows: 40)), ("comparison", try comparison(texts: texts)),
+      ("dry run", try dryRun(texts: texts, rows: 22)), ("comparison", try comparison(texts: texts)),
       ("suite", suite(texts: texts)), ("inspection", try inspection(texts: texts)),
       ("audit", try audit(texts: texts)),
       ("failure", Report(failed: texts[0], title: texts[1], lines: texts)),
