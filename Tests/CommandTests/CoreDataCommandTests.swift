@@ -42,27 +42,6 @@ import Testing
     return sandbox.exists(path) ? try sandbox.text(path) : nil
   }
 
-  @Test("inspect describes the store, and shows no secret of its metadata")
-  func inspect() throws {
-    let text = try sandbox.succeed("inspect Store")
-    #expect(text.contains("  Documents/Notes.sqlite: Core Data store, model Notes\n"))
-    #expect(text.contains("    entity Photo       1 row   inherits from Attachment\n"), "\(text)")
-    #expect(text.contains("(set by the app; may be outdated)"))
-    #expect(!text.contains("8f14e45f"))
-    let json = try sandbox.document("inspect Store")
-    let container = json["container"]
-    let database = container["databases"][0]
-    let description = database["description"]
-    #expect(description["framework"].text == "core-data")
-    #expect(description["entities"].list.count == 6)
-    #expect(!"\(json)".contains("8f14e45f"))
-    try sandbox.succeed("inspect Store --html page.html")
-    let page = try sandbox.text("page.html")
-    #expect(page.contains("Core Data store, model Notes") && !page.contains("8f14e45f"))
-    // Only read: the store has no sidecars afterwards.
-    #expect(try sandbox.names("Store/Documents") == [".Notes_SUPPORT", "Notes.sqlite"])
-  }
-
   @Test("Copy, move, delete and rollback take the external data with the store")
   func operations() throws {
     let data = try external(Self.first, sandbox)

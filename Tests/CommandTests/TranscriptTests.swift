@@ -49,6 +49,18 @@ struct TranscriptTests {
     }
   }
 
+  @Test("Each command's help has an example; each command has --json")
+  func help() throws {
+    let commands = try ProgramCommand.all()
+    #expect(commands.count > 40)
+    for (words, command) in commands {
+      let text = [command.abstract, command.discussion].compactMap { $0 }.joined(separator: "\n")
+      let name = words.joined(separator: " ")
+      #expect(text.contains("drydock \(name) "), "an example of \(name) stands before the usage:\n\(text)")
+      #expect(command.has("json") || command.subcommands != nil, "\(name)")
+    }
+  }
+
   @Test("A placeholder stands for what is another each time, and for nothing else")
   func placeholders() throws {
     try Sandbox.with { sandbox in
