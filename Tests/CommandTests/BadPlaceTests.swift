@@ -13,7 +13,7 @@ struct BadPlaceTests {
 
   @Test("A read-only file system: changes are refused, nothing is changed; what only reads works")
   func readOnly() throws {
-    let archive = try placed(sandbox)
+    let archive = try placed()
     let space = try Namespace(
       sandbox, "mount --bind \"$0/Place\" \"$0/Place\"; mount -o remount,bind,ro \"$0/Place\"")
     let before = try space.tree("Place")
@@ -34,20 +34,20 @@ struct BadPlaceTests {
   // MARK: Other users
 
   /// Lets another user enter the sandbox, and read its migrations and the archive.
-  private func open(_ sandbox: Sandbox, _ archive: String) throws {
+  private func open(_ archive: String) throws {
     try sandbox.openToOthers("Migrations", "Backups")
     try sandbox.run(Tools.system("chmod"), "644", archive)
   }
 
   @Test("Another user's directory around the container: changed in place")
   func otherUser() throws {
-    let archive = try placed(sandbox)
+    let archive = try placed()
     // The sandbox may be entered and the container is the user's own; the directory around it is not.
-    try open(sandbox, archive)
+    try open(archive)
     try sandbox.mode("Place", 0o755)
     try sandbox.giveToOther("Place/Notes")
     try expectInPlace(
-      sandbox, archive, "cannot be written",
+      archive, "cannot be written",
       readers: Self.readers + [["snapshot", "-o", "tmp/A.tar.zst"]],
       tree: { try sandbox.tree("Place/Notes") }
     ) { try sandbox.asOther($0) }
@@ -56,14 +56,14 @@ struct BadPlaceTests {
     try #require(chown(sandbox("Place/Notes"), 0, 65534) == 0)
     try sandbox.mode("Place/Notes", 0o777)
     try expectInPlace(
-      sandbox, archive, "move the container", restores: false, tree: { try sandbox.tree("Place/Notes") }
+      archive, "move the container", restores: false, tree: { try sandbox.tree("Place/Notes") }
     ) { try sandbox.asOther($0) }
   }
 
   @Test("Who may only read a container, as another user: a snapshot of its databases, nothing changed")
   func readOnlyDatabases() throws {
-    let archive = try placed(sandbox)
-    try open(sandbox, archive)
+    let archive = try placed()
+    try open(archive)
     try sandbox.run(Tools.system("chmod"), "-R", "a+rX,a-w", sandbox("Place/Notes"))
     var before = try sandbox.tree("Place")
     try sandbox.asOther("snapshot Place/Notes -o tmp/idle.tar.zst").expect()
@@ -79,7 +79,7 @@ struct BadPlaceTests {
   // MARK: Other file systems
 
   /// A file system in a file, mounted at `Disk` in a namespace of its own, with a container.
-  private func disk(_ sandbox: Sandbox, _ make: String, megabytes: Int, _ setup: String) throws -> Namespace {
+  private func disk(_ make: String, megabytes: Int, _ setup: String) throws -> Namespace {
     try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
     return try Namespace(
       sandbox,
@@ -150,8 +150,8 @@ struct BadPlaceTests {
 
   @Test("Times of whole seconds: directories are changed, and an edit within the second is seen")
   func wholeSeconds() throws {
-    _ = try placed(sandbox)
-    let space = try disk(sandbox, "/sbin/mkfs.ext4 -q -I 128", megabytes: 32, "")
+    _ = try placed()
+    let space = try disk("/sbin/mkfs.ext4 -q -I 128", megabytes: 32, "")
     let place = "Disk/Place/Notes"
     let before = try space.tree(place)
     let migrated = try space.drydock("migrate", place).expect()
@@ -207,9 +207,9 @@ struct BadPlaceTests {
 
   @Test("btrfs: a subvolume inside is changed in place; flags of directories stay")
   func subvolume() throws {
-    let archive = try placed(sandbox)
+    let archive = try placed()
     let space = try disk(
-      sandbox, "mkfs.btrfs -q", megabytes: 128,
+      "mkfs.btrfs -q", megabytes: 128,
       """
       chattr +C Notes/Library
       chattr +c Notes/Documents
@@ -237,16 +237,16 @@ struct BadPlaceTests {
       ["-c", "cd Disk/Place/Notes/Documents && btrfs subvolume create Sub > ../../made && date > Sub/file"]
     ).expect()
     try expectInPlace(
-      sandbox, archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", restores: false,
+      archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", restores: false,
       tree: { try space.tree("Disk/Place/Notes") }
     ) { try space.run(sandbox.program, $0) }
   }
 
   @Test("XFS: what counts for a project counts for it afterwards, also what is new")
   func projects() throws {
-    let archive = try placed(sandbox)
+    let archive = try placed()
     let space = try disk(
-      sandbox, "mkfs.xfs -q", megabytes: 320,
+      "mkfs.xfs -q", megabytes: 320,
       """
       cp -a Notes Other
       find Notes Other ! -type l -exec chattr -p 77 {} +
@@ -270,7 +270,7 @@ struct BadPlaceTests {
     }
     try space.run("/bin/sh", ["-c", "cd Disk/Place && chattr -p 5 ."]).expect()
     try expectInPlace(
-      sandbox, archive, "counts for another project", place: "Disk/Place/Other", restores: false,
+      archive, "counts for another project", place: "Disk/Place/Other", restores: false,
       tree: { try space.tree("Disk/Place/Other") }
     ) { try space.run(sandbox.program, $0) }
   }
@@ -280,7 +280,7 @@ struct BadPlaceTests {
 
   /// Migrates, rolls back and restores a container that cannot be exchanged, and is told why.
   private func expectInPlace(
-    _ sandbox: Sandbox, _ archive: String, _ reason: String, place: String = "Place/Notes",
+    _ archive: String, _ reason: String, place: String = "Place/Notes",
     readers: [[String]] = [], restores: Bool = true,
     tree: () throws -> TreeListing, sourceLocation: SourceLocation = #_sourceLocation,
     run: ([String]) throws -> CommandResult
@@ -335,7 +335,7 @@ struct BadPlaceTests {
 
   @Test("A repository on a medium that cannot be written: read, and refused as a place for archives")
   func readOnlyRepository() throws {
-    let archive = try placed(sandbox)
+    let archive = try placed()
     let space = try Namespace(
       sandbox, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
     for reader in [
@@ -351,8 +351,8 @@ struct BadPlaceTests {
 
   @Test("A repository of another user: read when it may be, and refused as a place for archives")
   func otherUsersRepository() throws {
-    let archive = try placed(sandbox)
-    try open(sandbox, archive)
+    let archive = try placed()
+    try open(archive)
     try sandbox.giveToOther("Place")
     func run(_ arguments: String...) throws -> CommandResult {
       try sandbox.asOther(arguments + ["-r", "Backups"])
@@ -371,7 +371,7 @@ struct BadPlaceTests {
   }
 
   /// A container in a directory of its own, with an archive of it, and something for a restore to do.
-  private func placed(_ sandbox: Sandbox) throws -> String {
+  private func placed() throws -> String {
     try sandbox.create("Place/Notes")
     let archive = try sandbox.snapshot("Place/Notes")
     try sandbox.remove("Place/Notes/Documents/private.txt")

@@ -15,7 +15,7 @@ struct BundleTests {
   }
 
   /// Makes one; gives the path of its data root.
-  private func make(_ shape: Shape, in sandbox: Sandbox) throws -> String {
+  private func make(_ shape: Shape) throws -> String {
     let root = shape == .bundle ? shape.rawValue + "/AppData" : shape.rawValue
     try sandbox.create(root)
     // Neither of them has Apple's metadata: the app is told by the bundle, or by the directory's name.
@@ -36,7 +36,7 @@ struct BundleTests {
 
   @Test("Inspect, snapshot, migrate, rollback and restore", arguments: Shape.allCases)
   func wholeLife(_ shape: Shape) throws {
-    let root = try make(shape, in: sandbox)
+    let root = try make(shape)
     let whole = try sandbox.tree(shape.rawValue)
     let inspected = try sandbox.document("inspect", shape.rawValue)
     let container = inspected["container"]
@@ -69,7 +69,7 @@ struct BundleTests {
 
   @Test("A restore makes a bundle of a new path that is named like one")
   func restoredBundle() throws {
-    _ = try make(.bare, in: sandbox)
+    _ = try make(.bare)
     let archive = try sandbox.snapshot("com.example.notes")
     try sandbox.succeed("restore", archive, "Plain")
     let plain = try sandbox.tree("Plain")
@@ -96,7 +96,7 @@ struct BundleTests {
     "A killed restore leaves no part of a bundle's data, and the next one completes it",
     arguments: ["staged", "committed", "exchanged"])
   func killed(_ point: String) throws {
-    _ = try make(.bare, in: sandbox)
+    _ = try make(.bare)
     let archive = try sandbox.snapshot("com.example.notes")
     try sandbox.succeed("restore", archive, "Plain")
     let words = ["restore", archive, "New.xcappdata"]
@@ -109,7 +109,7 @@ struct BundleTests {
 
   @Test("A restore that fails leaves no bundle")
   func failed() throws {
-    _ = try make(.bare, in: sandbox)
+    _ = try make(.bare)
     try sandbox.succeed("snapshot com.example.notes -o whole.tar.zst")
     var bytes = try sandbox.read("whole.tar.zst")
     for place in bytes.count / 3..<bytes.count / 3 + 100 { bytes[place] ^= 0xFF }

@@ -33,8 +33,7 @@ import Testing
   private static let second = "Library/Application Support/Notes.sqlite"
 
   /// The external file of a store, by the store's path; nil when there is none.
-  private func external(_ store: String, _ sandbox: Sandbox, in container: String = "Store") throws -> String?
-  {
+  private func external(_ store: String, in container: String = "Store") throws -> String? {
     let name = (store as NSString).lastPathComponent
     let stem = (name as NSString).deletingPathExtension
     let path =
@@ -44,7 +43,7 @@ import Testing
 
   @Test("Copy, move, delete and rollback take the external data with the store")
   func operations() throws {
-    let data = try external(Self.first, sandbox)
+    let data = try external(Self.first)
     #expect(data != nil)
     try sandbox.write(
       "Own/0001_copy.yaml", "steps:\n  - files.copy: {from: \(Self.first), to: Documents/Copy.sqlite}\n")
@@ -56,23 +55,23 @@ import Testing
     try sandbox.succeed("baseline Store --to 0")
     let before = try sandbox.tree("Store")
     try sandbox.succeed("migrate Store --to 1 --no-snapshot")
-    #expect(try external("Documents/Copy.sqlite", sandbox) == data)
-    #expect(try external(Self.first, sandbox) == data)
+    #expect(try external("Documents/Copy.sqlite") == data)
+    #expect(try external(Self.first) == data)
     try sandbox.succeed("migrate Store --to 2 --no-snapshot")
-    #expect(try external(Self.second, sandbox) == data)
-    #expect(try external(Self.first, sandbox) == nil)
+    #expect(try external(Self.second) == data)
+    #expect(try external(Self.first) == nil)
     try sandbox.succeed("migrate Store --no-snapshot")
-    #expect(try external("Documents/Copy.sqlite", sandbox) == nil)
+    #expect(try external("Documents/Copy.sqlite") == nil)
     #expect(!sandbox.exists("Store/Documents/.Copy_SUPPORT"))
     try sandbox.succeed("rollback Store --to 0")
-    #expect(try external(Self.first, sandbox) == data)
-    #expect(try external(Self.second, sandbox) == nil)
+    #expect(try external(Self.first) == data)
+    #expect(try external(Self.second) == nil)
     #expect(Set(try sandbox.tree("Store").entries.keys) == Set(before.entries.keys))
   }
 
   @Test("Snapshots, restores, comparisons and captured fixtures have it")
   func backups() throws {
-    let data = try external(Self.first, sandbox)
+    let data = try external(Self.first)
     try sandbox.succeed("baseline Store --to 0")
     let archive = try sandbox.succeed("snapshot Store -o a.tar.zst").split(separator: "\n").first
       .map(String.init)
@@ -82,10 +81,10 @@ import Testing
     try sandbox.drydock("diff a.tar.zst Store").expect(output: Self.reference)
     try sandbox.remove(file)
     try sandbox.succeed("restore", "a.tar.zst", "Store", "--path", Self.first)
-    #expect(try external(Self.first, sandbox) == data)
+    #expect(try external(Self.first) == data)
     try sandbox.succeed("restore a.tar.zst New")
-    #expect(try external(Self.first, sandbox, in: "New") == data)
+    #expect(try external(Self.first, in: "New") == data)
     try sandbox.succeed("fixture capture Store captured --fixtures .")
-    #expect(try external(Self.first, sandbox, in: "captured/container") == data)
+    #expect(try external(Self.first, in: "captured/container") == data)
   }
 }

@@ -31,7 +31,7 @@ struct EncryptedArchiveTests {
       age: nil),
   ]
 
-  private func prepare(_ sandbox: Sandbox) throws -> [String: String] {
+  private func prepare() throws -> [String: String] {
     try sandbox.create(version: 4)
     let keys = try [1, 2, 3].map { try sandbox.key("k\($0)") }
     try sandbox.write("others", "# colleagues\n\(keys[1])\n\(keys[2])\n")
@@ -41,7 +41,7 @@ struct EncryptedArchiveTests {
 
   @Test("Written here, opened by age and tar, and by every command", arguments: ways)
   func written(_ way: Way) throws {
-    let names = try prepare(sandbox)
+    let names = try prepare()
     try sandbox.succeed(["snapshot", "Notes", "-o", "A"] + way.writing.map { names[$0] ?? $0 })
     try sandbox.succeed("snapshot Notes -o Plain --no-encryption")
     if let age = way.age {
@@ -68,7 +68,7 @@ struct EncryptedArchiveTests {
 
   @Test("Decrypted and encrypted again by age, it is read; what only looks like one is refused")
   func foreign() throws {
-    let names = try prepare(sandbox)
+    let names = try prepare()
     let (one, two) = (names["{R1}"] ?? "", names["{R2}"] ?? "")
     try sandbox.sealed("A", to: one)
     try sandbox.shell("age -d -i k1 A | age -r \(two) -r \(one) > B")
@@ -85,7 +85,7 @@ struct EncryptedArchiveTests {
   /// What is said of wrong keys, passphrases and damage is in the session `encrypted.txt`.
   @Test("A wrong key, or none, is exit code 4 from the header alone, and nothing changes")
   func wrongKey() throws {
-    let names = try prepare(sandbox)
+    let names = try prepare()
     try sandbox.sealed("A", to: names["{R1}"] ?? "", names["{R2}"] ?? "")
     try sandbox.expectUnchanged {
       for command in [
@@ -111,7 +111,7 @@ struct EncryptedArchiveTests {
 
   @Test("Who has only recipients writes archives, and cannot read them back")
   func writeOnly() throws {
-    let names = try prepare(sandbox)
+    let names = try prepare()
     try sandbox.write(
       "drydock.yaml",
       sandbox.text("drydock.yaml")
@@ -143,7 +143,7 @@ struct EncryptedArchiveTests {
   /// What else is refused is in the session `encrypted.txt`; `CanaryTests` looks for secret keys that are given by mistake.
   @Test("Files that are no keys or passphrases, and recipients in drydock.yaml that are none")
   func usage() throws {
-    _ = try prepare(sandbox)
+    _ = try prepare()
     for (options, exit, words) in [
       ("--passphrase-file others", 64, ["is not a passphrase file"]),
       ("--passphrase-file /dev/null", 64, ["is not a passphrase file"]),
@@ -162,7 +162,7 @@ struct EncryptedArchiveTests {
 
   @Test("A person at a terminal is asked for the passphrase, and sees nothing of it; nobody else is")
   func asked() throws {
-    _ = try prepare(sandbox)
+    _ = try prepare()
     let words = "correct horse battery staple"
     try sandbox.atTerminal(words, ["snapshot", "Notes", "-o", "A", "--passphrase"]).expect()
     try sandbox.succeed("show A --passphrase-file words")

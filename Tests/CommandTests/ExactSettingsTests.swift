@@ -14,7 +14,7 @@ import Testing
 
   private static let composed = "caf\u{E9}", decomposed = "cafe\u{301}"
 
-  private func change(_ sandbox: Sandbox, _ name: String, _ body: (inout PropertyListFile) -> Void) throws {
+  private func change(_ name: String, _ body: (inout PropertyListFile) -> Void) throws {
     let path = "\(name)/\(Sandbox.settings)"
     var file = try PropertyListFile(bytes: sandbox.read(path))
     body(&file)
@@ -23,11 +23,11 @@ import Testing
 
   @Test("diff and verify --container find text that differs in its spelling alone")
   func spelling() throws {
-    try change(sandbox, "Notes") { $0.root["place"] = .string(Self.composed) }
+    try change("Notes") { $0.root["place"] = .string(Self.composed) }
     let archive = try sandbox.snapshot()
     try sandbox.drydock("verify", archive, "--container", "Notes").expect()
     try sandbox.copy("Notes", to: "Other")
-    try change(sandbox, "Other") { $0.root["place"] = .string(Self.decomposed) }
+    try change("Other") { $0.root["place"] = .string(Self.decomposed) }
     try sandbox.drydock("diff Notes Other --exit-code").expect(exit: 2, output: "~ place")
     let verified = try sandbox.drydock("verify", archive, "--container", "Other")
     #expect(verified.exitCode != 0, "\(verified)")
@@ -36,7 +36,7 @@ import Testing
   @Test(
     "A migration keeps both spellings of a key, and changes the one it names", arguments: ["binary", "xml"])
   func keys(_ format: String) throws {
-    try change(sandbox, "Notes") { file in
+    try change("Notes") { file in
       file.format = format == "xml" ? .xml : .binary
       file.root[Self.composed] = "one"
       file.root[Self.decomposed] = "two"

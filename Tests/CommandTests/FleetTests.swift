@@ -23,7 +23,7 @@ struct FleetTests {
     }
   }
 
-  private func summary(_ sandbox: Sandbox, _ files: [String], exit: Int32 = 0) throws -> JSONNode {
+  private func summary(_ files: [String], exit: Int32 = 0) throws -> JSONNode {
     try sandbox.drydock(["summary", "--json"] + files).expect(exit: exit).json()
   }
 
@@ -48,7 +48,7 @@ struct FleetTests {
     try sandbox.kill(migrate(largest), at: "exchanged:2")
     for run in runs { try run.wait().expect() }
     let files = (1...3).map { "\($0).jsonl" }
-    let first = try summary(sandbox, files, exit: 3)
+    let first = try summary(files, exit: 3)
     #expect(first["shards"][0]["incomplete"].texts == ["\(largest)/3"], "\(first)")
     try sandbox.drydock(["summary"] + files).expect(
       exit: 3,
@@ -56,7 +56,7 @@ struct FleetTests {
         "did not finish, or results of it are missing; run it again with --shard \(largest)/3 --run r1")
 
     try sandbox.drydock(migrate(largest)).expect(errors: "its change is now complete")
-    let second = try summary(sandbox, files)
+    let second = try summary(files)
     #expect(second["containers"].number == Self.names.count && second["changed_again_count"].number == 0)
     // Also the one that the killed job could not record.
     #expect(second["states"]["changed"].number == Self.names.count, "\(second)")
@@ -269,7 +269,7 @@ struct FleetTests {
       try sandbox.succeed(
         "verify", "-r", "Backups", "--run", "v", "--shard", "\(shard)/2", "--result", "v\(shard).jsonl")
     }
-    let document = try summary(sandbox, ["v1.jsonl", "v2.jsonl"])
+    let document = try summary(["v1.jsonl", "v2.jsonl"])
     #expect(document["containers"].number == 12 && document["kind"].text == "archive")
     try sandbox.drydock("snapshot --all All -o x.tar.zst").expect(exit: 64)
   }
@@ -278,7 +278,7 @@ struct FleetTests {
   func others() throws {
     try sandbox.succeed("audit --all All --result a.jsonl")
     try sandbox.drydock("audit --all All --fail-on warning --result b.jsonl").expect(exit: 4)
-    let audit = try summary(sandbox, ["b.jsonl"], exit: 4)
+    let audit = try summary(["b.jsonl"], exit: 4)
     #expect(audit["failures"].list.count == 1 && audit["failures"][0]["count"].number == 6, "\(audit)")
     try sandbox.drydock("audit --all All --html x.html").expect(exit: 64)
     try Sandbox.with { sandbox in

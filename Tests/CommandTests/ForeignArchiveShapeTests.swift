@@ -14,7 +14,7 @@ struct ForeignArchiveShapeTests {
     <plist version="1.0"><dict><key>CFBundleIdentifier</key><string>com.example.notes</string></dict></plist>
     """
 
-  private func detecting(_ sandbox: Sandbox) throws {
+  private func detecting() throws {
     let text = try sandbox.text("drydock.yaml")
     try sandbox.write("drydock.yaml", text.replacing(/(?m)^(app|layout|defaults):.*\n/, with: ""))
   }
@@ -31,7 +31,7 @@ struct ForeignArchiveShapeTests {
     try sandbox.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
     try sandbox.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
     try sandbox.removeOddNames("Ada.xcappdata")
-    try detecting(sandbox)
+    try detecting()
     try Command.run(
       Tools.system("bsdtar"), ["--format", "zip", "-cf", file] + names, environment: ["LC_ALL": "C.UTF-8"],
       directory: sandbox.directory.path

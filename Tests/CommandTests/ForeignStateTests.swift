@@ -27,7 +27,7 @@ struct ForeignStateTests {
 
   /// A state directory as an attacker writes it: by its journal a commit was interrupted that is to exchange the victim's
   /// directory for one of the attacker's.
-  private func plant(_ sandbox: Sandbox) throws -> String {
+  private func plant() throws -> String {
     let name = try sandbox.shell("printf %s Notes | sha256sum | cut -c1-16").trimmingCharacters(in: .newlines)
     let state = "Place/.drydock-" + name
     func inode(_ path: String) throws -> String {
@@ -55,7 +55,7 @@ struct ForeignStateTests {
 
   @Test("A planted one changes nothing: who reads goes on without it, who writes is refused")
   func planted() throws {
-    let state = try plant(sandbox)
+    let state = try plant()
     let before = try (sandbox.tree("Victim"), sandbox.tree("Place"))
     for command in Self.readers {
       try sandbox.drydock(command).expect(errors: "belongs to user 65534")
@@ -70,7 +70,7 @@ struct ForeignStateTests {
 
   @Test("One that seems root's own opens nothing that the configuration does not name")
   func trusted() throws {
-    let state = try plant(sandbox)
+    let state = try plant()
     try sandbox.shell("chown -hR 0:0 \(state)")
     let before = try sandbox.tree("Victim")
     for command in Self.readers + [["recover", "Place/Notes"], ["migrate", "Place/Notes"]] {
@@ -94,7 +94,7 @@ struct ForeignStateTests {
     "One in which others can write, and what is no directory",
     arguments: ["chmod 770 S", "rm -r S; ln -s ../Victim S"])
   func writable(_ change: String) throws {
-    let state = try plant(sandbox)
+    let state = try plant()
     try sandbox.shell("chown -hR 0:0 \(state); " + change.replacing("S", with: state))
     let before = try sandbox.tree("Victim")
     try sandbox.drydock("snapshot Place/Notes -r Backups").expect(errors: "is not used")

@@ -9,7 +9,7 @@ struct HostileArchiveTests {
   init() throws { sandbox = try Sandbox() }
 
   /// The hostile ones as a repository of their own, beside which nothing may change.
-  private func prepare(_ sandbox: Sandbox) throws -> [HostileArchive] {
+  private func prepare() throws -> [HostileArchive] {
     try sandbox.write("Notes/file", "mine\n")
     try sandbox.write("outside/file", "untouched\n")
     try sandbox.run(Tools.system("mkdir"), sandbox("Hostile"))
@@ -20,7 +20,7 @@ struct HostileArchiveTests {
 
   @Test("verify --data says of each what is wrong")
   func verify() throws {
-    let archives = try prepare(sandbox)
+    let archives = try prepare()
     let before = try sandbox.tree(".").without("tmp")
     let files = archives.map { "Hostile/" + $0.description + ".tar.zst" }
     let verified = try sandbox.drydock(["verify", "--data"] + files).expect(exit: 4)
@@ -40,7 +40,7 @@ struct HostileArchiveTests {
 
   @Test("show and restore refuse what they would have to read")
   func restore() throws {
-    let archives = try prepare(sandbox)
+    let archives = try prepare()
     // One of each kind: the library's tests try all.
     let examples = [
       "bomb", "entry-path-up-file", "extent-shared", "sql-view", "tree-cycle", "location-hash",

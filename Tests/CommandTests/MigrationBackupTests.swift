@@ -9,7 +9,7 @@ struct MigrationBackupTests {
 
   init() throws { sandbox = try Sandbox() }
 
-  private func archives(_ sandbox: Sandbox) throws -> [String] {
+  private func archives() throws -> [String] {
     sandbox.exists("Backups") ? try sandbox.names("Backups").filter { $0.contains(".tar.zst") } : []
   }
 
@@ -25,12 +25,12 @@ struct MigrationBackupTests {
     try sandbox.succeed("snapshot Notes -o Before")
     for options in [["--dry-run"], ["--no-snapshot", "--to", "2"]] {
       let result = try sandbox.drydock(["migrate", "Notes", "-r", "Backups"] + options).expect()
-      #expect(try archives(sandbox).isEmpty, "\(result)")
+      #expect(try archives().isEmpty, "\(result)")
     }
     try sandbox.succeed("rollback Notes")
     let migrated = try sandbox.drydock("migrate Notes -r Backups --json").expect()
-    let archive = try #require(try archives(sandbox).first)
-    #expect(try archives(sandbox).count == 1 && migrated.output.contains(archive), "\(migrated)")
+    let archive = try #require(try archives().first)
+    #expect(try archives().count == 1 && migrated.output.contains(archive), "\(migrated)")
     try sandbox.drydock("log Notes --json").expect(output: archive)
     try sandbox.drydock("log Notes").expect(output: "after the snapshot \(archive)")
     try sandbox.drydock("diff", "Before", "Backups/" + archive).expect(output: "no difference in")
@@ -39,7 +39,7 @@ struct MigrationBackupTests {
     }
     #expect(versions[0] != nil && versions[0] == versions[1], "\(versions)")
     try sandbox.succeed("migrate Notes -r Backups")
-    #expect(try archives(sandbox).count == 1)
+    #expect(try archives().count == 1)
     try sandbox.succeed("restore", "Backups/" + archive, "Again")
     let rows = try sandbox.sqlite("Again/" + Sandbox.oldDatabase, "SELECT title FROM task WHERE id = 77777")
     #expect(rows == "logged\n")
@@ -49,10 +49,10 @@ struct MigrationBackupTests {
   func forms() throws {
     for name in ["A", "B"] { try sandbox.create("All/\(name)") }
     let each = try sandbox.drydock("migrate All/A -r Backups --each --to 3").expect()
-    #expect(try archives(sandbox).count == 1, "\(each)")
+    #expect(try archives().count == 1, "\(each)")
     let key = try sandbox.key("key")
     try sandbox.succeed("migrate", "--all", "All", "-r", "Backups", "--recipient", key)
-    #expect(try archives(sandbox).count == 3 && archives(sandbox).count { $0.hasSuffix(".age") } == 2)
+    #expect(try archives().count == 3 && archives().count { $0.hasSuffix(".age") } == 2)
   }
 
   @Test("A container in use is refused first; a failure after a commit says how to get back")
@@ -60,18 +60,18 @@ struct MigrationBackupTests {
     try sandbox.create()
     let holder = try sandbox.hold()
     let used = try sandbox.drydock("migrate Notes -r Backups").expect(exit: 5)
-    #expect(try archives(sandbox).isEmpty, "\(used)")
+    #expect(try archives().isEmpty, "\(used)")
     try holder.finish()
     let before = try sandbox.tree()
     try sandbox.write(
       "Migrations/0007_fails.yaml", "steps:\n  - sql: {database: notes, up: \"SELECT * FROM nowhere\"}\n")
     let failed = try sandbox.drydock("migrate Notes -r Backups")
-    let archive = try #require(try archives(sandbox).first)
+    let archive = try #require(try archives().first)
     #expect(failed.exitCode == 1 && failed.output.contains("backed up to "), "\(failed)")
     #expect(failed.errors.contains("drydock restore "), "\(failed)")
     try sandbox.tree().expectSame(as: before, comparing: TreeListing.copied)
     let each = try sandbox.drydock("migrate Notes -r Backups --each")
-    let newer = try #require(try archives(sandbox).first { $0 != archive })
+    let newer = try #require(try archives().first { $0 != archive })
     #expect(each.exitCode == 3 && each.errors.contains("\(newer) \(sandbox("Notes"))` restores"), "\(each)")
   }
 

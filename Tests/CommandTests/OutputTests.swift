@@ -11,7 +11,7 @@ struct OutputTests {
   private static let device = "cannot write standard output: No space left on device"
 
   /// Runs `drydock` with a redirection of the shell's.
-  private func drydock(_ sandbox: Sandbox, _ arguments: [String], _ redirection: String) throws
+  private func drydock(_ arguments: [String], _ redirection: String) throws
     -> CommandResult
   {
     try sandbox.execute("/bin/sh", ["-c", "exec \"$0\" \"$@\" \(redirection)", sandbox.program] + arguments)
@@ -34,7 +34,7 @@ struct OutputTests {
       $0[0] != "defaults" && (TestExtent.isFull || $0.last != "--record")
     }
     for words in documents + others {
-      let result = try drydock(sandbox, words, "> /dev/full")
+      let result = try drydock(words, "> /dev/full")
       if silent.contains(words) {
         #expect(result.succeeded, "\(words) \(result)")
       } else {
@@ -50,7 +50,7 @@ struct OutputTests {
     #expect(try sandbox.succeed("log Notes").split(separator: "\n").count > 5)
     #expect(try sandbox.names("tmp") == [])
     // Whatever failed before keeps its code and its message.
-    try drydock(sandbox, ["show", "drydock.yaml", "--json"], "> /dev/full").expect(
+    try drydock(["show", "drydock.yaml", "--json"], "> /dev/full").expect(
       exit: 4, errors: "not an archive")
   }
 
@@ -86,13 +86,13 @@ struct OutputTests {
   func closed() throws {
     try sandbox.create()
     for words in [["snapshot", "Notes", "-o", "A"], ["migrate", "Notes"], ["log", "Notes"]] {
-      try drydock(sandbox, words, "<&- >&-").expect(
+      try drydock(words, "<&- >&-").expect(
         exit: 1, errors: "cannot write standard output: Bad file descriptor")
     }
     try sandbox.succeed("verify A --data")
     try sandbox.drydock("status Notes").expect(output: "version \(Sandbox.latest)")
     // Nobody hears it, but it is done.
-    let silent = try drydock(sandbox, ["rollback", "Notes"], "2>&-").expect()
+    let silent = try drydock(["rollback", "Notes"], "2>&-").expect()
     #expect(silent.errors.isEmpty, "\(silent)")
     try sandbox.succeed("verify A --container Notes")
   }
@@ -107,7 +107,7 @@ struct OutputTests {
       ["migrate", "Notes", "--to", "3"], ["migrate", "--all", ".", "--jobs", "2"], ["log", "Notes"],
       ["diff", "A", "Notes", "--identity", "key"], ["--help"],
     ] {
-      let result = try drydock(sandbox, words, gone)
+      let result = try drydock(words, gone)
       #expect(result.signal == SIGPIPE && !result.errors.contains("error"), "\(words) \(result)")
       #expect(try sandbox.names("tmp") == [], "\(words)")
     }

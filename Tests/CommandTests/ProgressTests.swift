@@ -30,7 +30,7 @@ struct ProgressTests {
   }
 
   /// A migration that takes more than a second.
-  private func addSlowMigration(_ sandbox: Sandbox) throws {
+  private func addSlowMigration() throws {
     try sandbox.write(
       "Migrations/0007_slow/migration.yaml",
       "description: Takes long\nsteps:\n  - script: {run: slow.sh}\n")
@@ -115,7 +115,7 @@ struct ProgressTests {
   @Test("A line on a terminal, from the first second on, within its width, and erased at the end")
   func terminal() throws {
     try sandbox.create()
-    try addSlowMigration(sandbox)
+    try addSlowMigration()
     let shown = try atTerminal("migrate Notes", ["COLUMNS": "14"])
     let parts = shown.components(separatedBy: Self.erase)
     #expect(parts.contains("migrate 7/7, "), "\(shown.debugDescription)")
@@ -128,7 +128,7 @@ struct ProgressTests {
     "No line on a terminal", arguments: [("--progress none", "xterm"), ("--json", "xterm"), ("", "dumb")])
   func noLine(_ options: String, _ terminal: String) throws {
     try sandbox.create()
-    try addSlowMigration(sandbox)
+    try addSlowMigration()
     #expect(try !atTerminal("migrate Notes " + options, ["TERM": terminal]).contains("\u{1B}"))
   }
 

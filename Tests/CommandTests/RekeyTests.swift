@@ -8,22 +8,22 @@ struct RekeyTests {
 
   init() throws { sandbox = try Sandbox() }
 
-  private func prepare(_ sandbox: Sandbox) throws -> (old: String, new: String) {
+  private func prepare() throws -> (old: String, new: String) {
     try sandbox.create(version: 4)
     return (try sandbox.key("old"), try sandbox.key("new"))
   }
 
   /// The SHA-256 of what an age file holds.
-  private func content(_ sandbox: Sandbox, _ file: String, _ key: String) throws -> String {
+  private func content(_ file: String, _ key: String) throws -> String {
     try sandbox.shell("age -d -i \(key) '\(file)' | sha256sum")
   }
 
   @Test("The same archive for others, beside the old one")
   func copies() throws {
-    let (old, new) = try prepare(sandbox)
+    let (old, new) = try prepare()
     try sandbox.sealed("A", to: old)
     try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "-o", "B")
-    #expect(try content(sandbox, "A", "old") == content(sandbox, "B", "new"))
+    #expect(try content("A", "old") == content("B", "new"))
     try sandbox.expectRefusal("show B --identity old", exit: 4, ["the identity does not match"])
     try sandbox.succeed("verify B --data --identity new")
     // The old one can be read as before: that is what the help says.
@@ -46,12 +46,12 @@ struct RekeyTests {
 
   @Test("In place of the old one, in one step; a plain one gets .age behind its name")
   func replaces() throws {
-    let (old, new) = try prepare(sandbox)
+    let (old, new) = try prepare()
     let plain = try sandbox.snapshot()
     try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--recipient", old)
     let names = try sandbox.names("Backups")
     let sealedName = try #require(names.first { $0.hasSuffix(".age") })
-    let before = try content(sandbox, "Backups/" + sealedName, "old")
+    let before = try content("Backups/" + sealedName, "old")
     let digest = try sandbox.shell("sha256sum < '\(plain)'")
     try sandbox.write("words", "correct horse\n")
     let output = try sandbox.succeed(
@@ -60,8 +60,8 @@ struct RekeyTests {
     #expect(
       try sandbox.names("Backups").sorted()
         == (names.map { $0.hasSuffix(".age") ? $0 : $0 + ".age" }).sorted())
-    #expect(try content(sandbox, "Backups/" + sealedName, "new") == before)
-    #expect(try content(sandbox, plain + ".age", "new") == digest)
+    #expect(try content("Backups/" + sealedName, "new") == before)
+    #expect(try content(plain + ".age", "new") == digest)
     try sandbox.succeed("verify -r Backups --data --identity new")
     // Once more, with a passphrase, of one that is named by its id.
     try sandbox.succeed("rekey latest -r Backups --identity new --passphrase-file words --replace")
@@ -76,7 +76,7 @@ struct RekeyTests {
 
   @Test("One archive of a chain: a warning names the other one, and both keys together read them")
   func chains() throws {
-    let (old, new) = try prepare(sandbox)
+    let (old, new) = try prepare()
     for _ in 0..<3 {
       try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--recipient", old, "--identity", "old")
     }
@@ -112,7 +112,7 @@ struct RekeyTests {
 
   @Test("What is refused changes nothing")
   func refusals() throws {
-    let (old, new) = try prepare(sandbox)
+    let (old, new) = try prepare()
     try sandbox.sealed("A", to: old)
     try sandbox.shell(
       "cp A B.tar.zst; cp A B.tar.zst.age; age -d -i old A > P.tar.zst; cp A P.tar.zst.age; mkdir Empty")
@@ -142,7 +142,7 @@ struct RekeyTests {
 
   @Test("A link is followed to its archive; an archive that is locked waits for nobody")
   func odd() throws {
-    let (old, new) = try prepare(sandbox)
+    let (old, new) = try prepare()
     try sandbox.shell("mkdir Real; ln -s Real/A.age Link")
     try sandbox.sealed("Real/A.age", to: old)
     try sandbox.shell("chmod 640 Real/A.age")
@@ -158,7 +158,7 @@ struct RekeyTests {
 
   @Test("A plain archive, killed or failing at any call: it is there, and the same command finishes")
   func plainKilled() throws {
-    let (_, new) = try prepare(sandbox)
+    let (_, new) = try prepare()
     try sandbox.succeed("snapshot Notes -o P")
     let digest = try sandbox.shell("sha256sum < P")
     let arguments = ["rekey", "-r", "Backups", "--identity", "new", "--recipient", new, "--replace"]
@@ -175,7 +175,7 @@ struct RekeyTests {
             let content =
               try name == "a.tar.zst"
               ? sandbox.shell("sha256sum < Backups/\(name)")
-              : content(sandbox, "Backups/" + name, "new")
+              : content("Backups/" + name, "new")
             #expect(content == digest, "\(call) \(count) \(what): \(names) \(result)")
           }
           try sandbox.succeed(arguments)

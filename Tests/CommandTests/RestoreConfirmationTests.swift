@@ -10,7 +10,7 @@ struct RestoreConfirmationTests {
   init() throws { sandbox = try Sandbox() }
 
   /// A container that has changed since its archive was made.
-  private func change(_ sandbox: Sandbox) throws -> String {
+  private func change() throws -> String {
     try sandbox.create()
     let archive = try sandbox.snapshot()
     try sandbox.write("Notes/Documents/extra.txt", "extra")
@@ -20,7 +20,7 @@ struct RestoreConfirmationTests {
 
   @Test("A user who says no: nothing has changed, and nothing is left to recover")
   func no() throws {
-    let archive = try change(sandbox)
+    let archive = try change()
     let before = try sandbox.tree("Notes")
     let refused = try sandbox.atTerminal("n", ["restore", archive, "Notes"]).expect(exit: 1)
     let asked = try sandbox.shell(
@@ -33,7 +33,7 @@ struct RestoreConfirmationTests {
 
   @Test("The question is asked under the lock")
   func yes() throws {
-    let archive = try change(sandbox)
+    let archive = try change()
     let meanwhile = """
       \(sandbox.program) restore \(archive) Notes --yes >/dev/null 2>other.txt; echo "exit $?" >>other.txt
       """
@@ -45,7 +45,7 @@ struct RestoreConfirmationTests {
 
   @Test("What is not what the question showed is not removed: the restore is refused")
   func changed() throws {
-    let archive = try change(sandbox)
+    let archive = try change()
     try sandbox.atTerminal(
       "y", ["restore", archive, "Notes"], before: "echo late >Notes/Documents/late.txt"
     ).expect(exit: 5, errors: "nothing was changed")
@@ -55,7 +55,7 @@ struct RestoreConfirmationTests {
 
   @Test("Without a removal, or with --yes, nothing is asked", arguments: [["--keep-extra"], ["--yes"]])
   func unasked(_ options: [String]) throws {
-    let archive = try change(sandbox)
+    let archive = try change()
     let done = try sandbox.atTerminal("n", ["restore", archive, "Notes"] + options).expect()
     #expect(!done.errors.contains("[y/N]"), "\(done)")
     #expect(sandbox.exists("Notes/Documents/extra.txt") == (options == ["--keep-extra"]))

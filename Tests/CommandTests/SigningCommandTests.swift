@@ -92,7 +92,7 @@ struct SigningCommandTests {
   @Test("Killed at each step of publishing, a snapshot leaves no archive without its signature")
   func killedSnapshots() throws {
     let kills = try killAtEachStep(
-      sandbox, ["snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec"]
+      ["snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec"]
     ) { step in
       try sandbox.succeed("verify -r Backups --data --trusted keys/key.pub")
     }
@@ -110,7 +110,6 @@ struct SigningCommandTests {
       "snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec", "--recipient", recipient)
     try sandbox.shell("cp -a Backups Template")
     try killAtEachStep(
-      sandbox,
       [
         "rekey", "-r", "Backups", "--replace", "--identity", "identity", "--recipient", recipient,
         "--sign", "keys/key.sec",
@@ -150,7 +149,7 @@ struct SigningCommandTests {
   @Test("Signing again, killed at each step, leaves a signature")
   func killedSigning() throws {
     try sandbox.succeed("snapshot Notes -r Backups --sign keys/key.sec")
-    try killAtEachStep(sandbox, ["sign", "-r", "Backups", "latest", "--sign", "keys/key.sec"]) { step in
+    try killAtEachStep(["sign", "-r", "Backups", "latest", "--sign", "keys/key.sec"]) { step in
       try sandbox.succeed("verify -r Backups --data --trusted keys/key.pub")
     }
   }
@@ -179,7 +178,7 @@ struct SigningCommandTests {
   /// - Parameter check: looks at what each run has left.
   @discardableResult
   private func killAtEachStep(
-    _ sandbox: Sandbox, _ arguments: [String], check: (_ step: Int) throws -> Void
+    _ arguments: [String], check: (_ step: Int) throws -> Void
   ) throws -> Int {
     for step in 1...40 {
       let result = try sandbox.traced(
