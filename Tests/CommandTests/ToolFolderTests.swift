@@ -46,4 +46,32 @@ struct ToolFolderTests {
       #expect(left == [], "\(left)")
     }
   }
+
+  /// What is said of a record that says more than was done is in `ReplayedSchemaTests`.
+  @Test(
+    "The baseline of a batch takes a database as it is where the tool's record has that version, and no other"
+  )
+  func baseline() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.write(
+        "drydock.yaml",
+        "app: com.example.books\nlayout: generic\ndatabases: {books: books.sqlite}\n"
+          + "migrations: {path: db, format: golang-migrate, database: books}\n")
+      try sandbox.write("db/1_book.up.sql", "CREATE TABLE book (id, title);\n")
+      try sandbox.write("db/2_more.up.sql", "ALTER TABLE book ADD COLUMN done;\n")
+      for version in 1...2 {
+        try sandbox.write("All/\(version)/readme.txt", "a container")
+        try sandbox.sqlite(
+          "All/\(version)/books.sqlite",
+          """
+          CREATE TABLE schema_migrations (version uint64,dirty bool); CREATE TABLE book (id, title);
+          INSERT INTO schema_migrations VALUES (\(version), 0);
+          """)
+      }
+      let all = try sandbox.drydock("baseline --all All --to 2")
+      #expect(all.output.contains("version 1 already"), "\(all)")
+      #expect(all.output.contains("1 changed, 1 unchanged"), "\(all)")
+      try sandbox.drydock("migrate All/1").expect(output: "version 1 → 2")
+    }
+  }
 }
