@@ -27,7 +27,7 @@ public struct TreeListing: Sendable {
 
   /// Every path below the root, sorted, as text.
   public var paths: [String] {
-    sortedPaths.filter { !$0.isEmpty }.map(readable)
+    entries.keys.filter { !$0.isEmpty }.sorted(by: RawFiles.precedes).map(readable)
   }
 
   /// The entry of a path given as text.
@@ -58,9 +58,15 @@ public struct TreeListing: Sendable {
     var found: [(path: [UInt8], lines: [String])] = []
     let ignored = Set(ignoringTimesOf.map { Array($0.utf8) })
 <<<<<<< HEAD
+<<<<<<< HEAD
     let differing = Set(entries.keys).union(other.entries.keys).filter { entries[$0] != other.entries[$0] }
     for path in differing.sorted(by: RawFiles.precedes) {
       let name = path.isEmpty ? "(root)" : readable(path)
+=======
+    let paths = entries.keys + other.entries.keys.filter { entries[$0] == nil }
+    for path in paths.sorted(by: RawFiles.precedes) {
+      var name: String { path.isEmpty ? "(root)" : readable(path) }
+>>>>>>> a32309c7 (Trees and paths of tests are sorted by the C library, small files read with small buffers, and standard error is searched without a regular expression: without the optimizer, these were a part of every test)
       switch (other.entries[path], entries[path]) {
       case (nil, _?): lines.append("\(name): only in the new tree")
       case (_?, nil): lines.append("\(name): only in the old tree")
@@ -92,8 +98,11 @@ public struct TreeListing: Sendable {
     return found.sorted { $0.path.lexicographicallyPrecedes($1.path) }.flatMap(\.lines)
   }
 
+<<<<<<< HEAD
   private var sortedPaths: [[UInt8]] { entries.keys.sorted(by: RawFiles.precedes) }
 
+=======
+>>>>>>> a32309c7 (Trees and paths of tests are sorted by the C library, small files read with small buffers, and standard error is searched without a regular expression: without the optimizer, these were a part of every test)
   private mutating func add(
     _ path: [UInt8], below root: [UInt8], _ flag: [UInt8]?, _ firstPaths: inout [UInt64: [UInt8]]
   ) throws {
