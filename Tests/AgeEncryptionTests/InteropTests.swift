@@ -95,8 +95,7 @@ import Testing
     #expect(try KeyFile.identities(in: SecretBytes(bytes), path: nil).count == 2)
     // The same lines as a file of recipients, for both.
     let people = Array(recipients.output.replacing("\n", with: end).utf8)
-    let read = try KeyFile.recipients(in: people, path: nil)
-    #expect(read == identities.map(\.recipient))
+    #expect(try KeyFile.recipients(in: people, path: nil) == identities.map(\.recipient))
     let sealed = try program.run(["-R", program.file("people", people)], input: [3])
     #expect(try Age.open(sealed, with: AgeKeys(identities: [identities[1]])) == SecretBytes([3]))
   }

@@ -40,8 +40,7 @@ import Testing
       let reader = try ArchiveReader(path: path, keys: keys)
       #expect(reader.fileSize == UInt64(built.bytes.count) && reader.contentSize < reader.fileSize)
       #expect(reader.encryption?.description == "encrypted to 1 recipient (X25519)")
-      let read = try readAll(reader)
-      #expect(read.dropLast().map(\.sample.content) == samples.map(\.content))
+      #expect(try readAll(reader).dropLast().map(\.sample.content) == samples.map(\.content))
       try reader.readManifest { #expect(Array($0) == Array("the manifest".utf8)) }
     }
   }

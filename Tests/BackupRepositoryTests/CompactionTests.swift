@@ -173,8 +173,7 @@ import Testing
     func refusal(_ keys: AgeKeys, _ recipients: [AgeRecipient]) throws -> String {
       let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options(0, recipients))
       #expect(report.compacted.isEmpty && report.notCompacted.count == 1 && report.removed.isEmpty)
-      let after = try lab.storedNames()
-      #expect(after == names)
+      #expect(try lab.storedNames() == names)
       return report.notCompacted.first?.reason ?? ""
     }
     #expect(try refusal(AgeKeys(), recipients).contains("no key opens it"))
@@ -400,8 +399,7 @@ import Testing
         (0..<2).map { archive(day, day * 2 - 1 + $0, isLocked: isLocked) }
       }
       let reasons = Retention(policy: .last(2), now: "2027-01-01T00:00:00Z").reasons(archives)
-      let found = archives.indices.filter { !reasons[$0].isEmpty }.map { $0 + 1 }
-      #expect(found == kept)
+      #expect(archives.indices.filter { !reasons[$0].isEmpty }.map { $0 + 1 } == kept)
     }
   }
 

@@ -305,8 +305,7 @@ func expectSame(
   comparing aspects: Set<TreeEntry.Aspect> = TreeListing.untouched,
   at location: SourceLocation = #_sourceLocation
 ) {
-  let lines = after.differences(from: before, comparing: aspects)
-  #expect(lines == [], sourceLocation: location)
+  #expect(after.differences(from: before, comparing: aspects) == [], sourceLocation: location)
 }
 
 /// What a closure throws.

@@ -205,12 +205,10 @@ struct RandomRepository {
       remaining.append(snapshot)
     }
     if isComplete {
-      let superfluous = items.map(\.path).filter { !needed.contains($0) }
-      #expect(superfluous == [], context)
+      #expect(items.map(\.path).filter { !needed.contains($0) } == [], context)
     }
     expected = remaining
-    let unknown = try unexpected()
-    #expect(unknown == nil, context)
+    #expect(try unexpected() == nil, context)
   }
 
   /// The files in the repository's directory that are not archives or their tags: what a killed process left.

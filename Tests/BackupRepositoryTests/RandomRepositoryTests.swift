@@ -57,8 +57,7 @@ import Testing
     try history.expectAllRestored()
     // The last command has removed what killed ones left.
     try history.takeSnapshotByProgram()
-    let left = try history.leftovers()
-    #expect(left == [], history.context)
+    #expect(try history.leftovers() == [], history.context)
     #expect(try FileManager.default.contentsOfDirectory(atPath: history.lab.directory("tmp")) == [])
     #expect(history.kills > 0)
   }
@@ -259,8 +258,7 @@ extension RandomRepository {
 
   private mutating func expectForgotten(_ kept: Set<Int>) throws {
     try settle(keeping: kept)
-    let left = try leftovers().filter { !$0.hasPrefix(".drydock-") }
-    #expect(left == [], context)
+    #expect(try leftovers().filter { !$0.hasPrefix(".drydock-") } == [], context)
   }
 
   private mutating func keep(_ index: Int) throws {

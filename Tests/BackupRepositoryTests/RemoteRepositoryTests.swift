@@ -44,8 +44,7 @@ import Testing
       #expect(next.header.kind == .full && next.parentProblem?.contains("cold storage") == true, "\(next)")
       try lab.removeStored(next.path)
     }
-    let listing = try Repository(lab.repository).list()
-    #expect(listing.unreadable.map(\.path) == [first.path])
+    #expect(try Repository(lab.repository).list().unreadable.map(\.path) == [first.path])
     let error = failure { _ = try Archive(path: first.path) } as? DrydockError
     #expect(error?.message.contains("archived in cold storage; restore it there") == true, "\(error as Any)")
   }
@@ -256,8 +255,7 @@ import Testing
     try lab.write("large", SeededRandom.noise(1_000_000))
     let error = failure { try lab.incremental() } as? DrydockError
     #expect(error?.message.contains("as on a full disk") == true, "\(error as Any)")
-    let files = try lab.shell("find . -type f", in: place.directory)
-    #expect(files == "")
+    #expect(try lab.shell("find . -type f", in: place.directory) == "")
     try lab.write("large", "small")
     #expect(try lab.incremental().entries > 0)
     withExtendedLifetime(server) {}

@@ -173,8 +173,7 @@ struct RestoreMatrix {
     #expect(moved == [])
     if report.restored.isEmpty && report.removed.isEmpty { return }
     _ = try Transaction.rollback(lab.container(box))
-    let lines = try TreeListing(box).differences(from: before)
-    #expect(lines == [])
+    #expect(try TreeListing(box).differences(from: before) == [])
   }
 
   /// What a report says that is not so.

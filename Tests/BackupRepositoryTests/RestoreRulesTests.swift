@@ -171,8 +171,7 @@ import Testing
     for damage in damages {
       try lab.shell(damage, in: lab.root)
       try lab.restore(archive)
-      let lines = try TreeListing(lab.root).differences(from: before)
-      #expect(lines == [], "\(damage)")
+      #expect(try TreeListing(lab.root).differences(from: before) == [], "\(damage)")
       #expect(try lab.restore(archive).transaction == nil, "\(damage)")
     }
     #expect(try lab.restore(archive) { $0.scope = ["b", "sub"] }.transaction == nil)

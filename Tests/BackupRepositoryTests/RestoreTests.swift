@@ -98,11 +98,9 @@ import Testing
     #expect(lab.exists("tmp/new") && lab.exists("Library/Caches/new"))
 
     _ = try Transaction.rollback(lab.container())
-    let back = try TreeListing(lab.root)
-    #expect(back.differences(from: damaged) == [])
+    #expect(try TreeListing(lab.root).differences(from: damaged) == [])
     _ = try Transaction.rollback(lab.container(), redoing: true)
-    let redone = try TreeListing(lab.root)
-    #expect(redone.differences(from: after, comparing: TreeListing.timeless) == [])
+    #expect(try TreeListing(lab.root).differences(from: after, comparing: TreeListing.timeless) == [])
   }
 
   @Test(.atEachPlace) func onlyWhatDiffersIsRead() throws {
@@ -131,8 +129,7 @@ import Testing
     #expect(code(failure { _ = try target(false) }) == "mismatch")
     expectSame(try TreeListing(other.root), as: before)
     try other.remove("Documents/Notes/0003.md")
-    let outcome = try Restore.run(archive, target(true))
-    #expect(outcome.value.restoredPaths.contains("Documents/Notes/0003.md"))
+    #expect(try Restore.run(archive, target(true)).value.restoredPaths.contains("Documents/Notes/0003.md"))
     var configuration = ContainerConfiguration()
     configuration.app = "com.example.else"
     let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }

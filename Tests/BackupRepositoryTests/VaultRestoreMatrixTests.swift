@@ -114,8 +114,7 @@ private final class VaultScene {
     }
     let present = model.hasKey ? keys : nil
     let dry = try lab.dryRun(archive, present, options)
-    let lines = try TreeListing(lab.root).differences(from: before, comparing: TreeListing.unread)
-    #expect(lines == [], comment)
+    #expect(try TreeListing(lab.root).differences(from: before, comparing: TreeListing.unread) == [], comment)
     let outcome = try lab.restore(archive, present, options)
     let report = try #require(outcome.value.vault, comment)
     #expect(dry.vault == report && dry.restored == outcome.value.restored, comment)
@@ -148,8 +147,7 @@ private final class VaultScene {
       return
     }
     if model.source == .nothing {
-      let after = try TreeListing(lab.root)[VaultLab.vault]
-      #expect(after?.content == before[VaultLab.vault]?.content, comment)
+      #expect(try TreeListing(lab.root)[VaultLab.vault]?.content == before[VaultLab.vault]?.content, comment)
       return
     }
     let vault = try lab.vault(keys)

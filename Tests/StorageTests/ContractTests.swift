@@ -131,8 +131,7 @@ struct ContractTests {
     #expect(first != second)
     #expect(try store.bytes(second) == Array("second".utf8))
     #expect(try store.files("").map(\.name) == ["x"])
-    let error = #expect(throws: DrydockError.self) { try store.bytes(first) }
-    #expect(error?.code == .changedMeanwhile)
+    #expect(#expect(throws: DrydockError.self) { try store.bytes(first) }?.code == .changedMeanwhile)
     let empty = try store.put("x", [])
     #expect(empty.size == 0)
     #expect(try store.bytes(empty) == [])
