@@ -20,71 +20,58 @@ import Testing
     var description: String
     var atOpening = false, atStructure = false, atRestore = true
     var spoil: @Sendable (inout HandmadeArchive) throws -> Void
+
+    /// What is wrong in the manifest alone is noticed by all but the opening.
+    static func manifest(_ description: String, _ sql: String) -> Case {
+      Case(description: description, atStructure: true) { $0.sql = sql }
+    }
+
+    /// What disagrees with the tar alone is noticed by who reads all of it.
+    static func tar(
+      _ description: String, _ spoil: @escaping @Sendable (inout HandmadeArchive) throws -> Void
+    )
+      -> Case
+    {
+      Case(description: description, atRestore: false, spoil: spoil)
+    }
   }
 
   static let cases: [Case] = [
-    Case(description: "size in the manifest") { archive in
-      archive.entries[1].size += 1
+    Case(description: "size in the manifest") { $0.entries[1].size += 1 },
+    Case(description: "size in the manifest beyond the archive", atStructure: true) {
+      $0.entries[1].size = 1 << 40
     },
-    Case(description: "size in the manifest beyond the archive", atStructure: true) { archive in
-      archive.entries[1].size = 1 << 40
-    },
-    Case(description: "hash in the manifest") { archive in
-      archive.entries[1].digest = try SHA256.hash([1])
-    },
-    Case(description: "type", atRestore: false) { archive in
+    Case(description: "hash in the manifest") { $0.entries[1].digest = try SHA256.hash([1]) },
+    .tar("type") { archive in
       archive.members[1].member.kind = .directory
       archive.members[1].content = []
       archive.entries[1] = try archive.file("file", [])
     },
-    Case(description: "member missing from the tar", atRestore: false) { archive in
-      archive.members.remove(at: 2)
+    .tar("member missing from the tar") { $0.members.remove(at: 2) },
+    .tar("mode") { $0.members[1].member.metadata.mode = 0o777 },
+    .manifest("entry that is left out", "INSERT INTO excluded VALUES ('file', 'pattern', 'file', 'x')"),
+    .manifest("entry below what is left out", "INSERT INTO excluded VALUES ('sub', 'layout', 'sub', 'x')"),
+    .manifest(
+      "Drydock's state among what is stored although excluded",
+      """
+      INSERT INTO property VALUES ('stores-excluded', 1);
+      INSERT INTO excluded VALUES ('sub', 'state', 'sub', 'x');
+      """),
+    .manifest("stored although excluded, or not", "INSERT INTO property VALUES ('stores-excluded', 2)"),
+    .manifest("unknown rule", "INSERT INTO excluded VALUES ('gone', 'whim', 'gone', 'x')"),
+    .tar("nodump in the tar alone") { $0.members[1].0.metadata.isNoDump = true },
+    .tar("nodump in the manifest alone") { $0.entries[1].metadata.isNoDump = true },
+    Case(description: "order", atStructure: true) { $0.entries.swapAt(1, 2) },
+    Case(description: "entry below a link", atStructure: true) {
+      $0.entries.append(try $0.file("link/below", Array("x".utf8)))
     },
-    Case(description: "mode", atRestore: false) { archive in
-      archive.members[1].member.metadata.mode = 0o777
-    },
-    Case(description: "entry that is left out", atStructure: true) { archive in
-      archive.sql = "INSERT INTO excluded VALUES ('file', 'pattern', 'file', 'x')"
-    },
-    Case(description: "entry below what is left out", atStructure: true) { archive in
-      archive.sql = "INSERT INTO excluded VALUES ('sub', 'layout', 'sub', 'x')"
-    },
-    Case(description: "Drydock's state among what is stored although excluded", atStructure: true) {
-      archive in
-      archive.sql = """
-        INSERT INTO property VALUES ('stores-excluded', 1);
-        INSERT INTO excluded VALUES ('sub', 'state', 'sub', 'x');
-        """
-    },
-    Case(description: "stored although excluded, or not", atStructure: true) { archive in
-      archive.sql = "INSERT INTO property VALUES ('stores-excluded', 2)"
-    },
-    Case(description: "unknown rule", atStructure: true) { archive in
-      archive.sql = "INSERT INTO excluded VALUES ('gone', 'whim', 'gone', 'x')"
-    },
-    Case(description: "nodump in the tar alone", atRestore: false) { archive in
-      archive.members[1].0.metadata.isNoDump = true
-    },
-    Case(description: "nodump in the manifest alone", atRestore: false) { archive in
-      archive.entries[1].metadata.isNoDump = true
-    },
-    Case(description: "order", atStructure: true) { archive in
-      archive.entries.swapAt(1, 2)
-    },
-    Case(description: "entry below a link", atStructure: true) { archive in
-      archive.entries.append(try archive.file("link/below", Array("x".utf8)))
-    },
-    Case(description: "order of the tar") { archive in
-      archive.members.swapAt(1, 2)
-    },
+    Case(description: "order of the tar") { $0.members.swapAt(1, 2) },
     Case(description: "header in a tar without content") { archive in
       archive.members.removeAll { !$0.content.isEmpty }
       archive.entries.removeAll { $0.isFile }
       archive.members[1].member.metadata.mode = 0o700
     },
-    Case(description: "unknown reason of what was skipped", atStructure: true) { archive in
-      archive.sql = "INSERT INTO skipped VALUES ('gone', 'whim')"
-    },
+    .manifest("unknown reason of what was skipped", "INSERT INTO skipped VALUES ('gone', 'whim')"),
     Case(description: "hard link to nothing", atStructure: true) { archive in
       var entry = try archive.file("hard", Array("content".utf8))
       entry.hardLink = "gone"
@@ -95,12 +82,8 @@ import Testing
       entry.hardLink = "file"
       archive.entries.insert(entry, at: 2)
     },
-    Case(description: "no snapshot id", atOpening: true) { archive in
-      archive.sql = "DELETE FROM property"
-    },
-    Case(description: "header that is no JSON", atOpening: true) { archive in
-      archive.header = Array("{".utf8)
-    },
+    Case(description: "no snapshot id", atOpening: true) { $0.sql = "DELETE FROM property" },
+    Case(description: "header that is no JSON", atOpening: true) { $0.header = Array("{".utf8) },
     Case(description: "header with a bad id", atOpening: true) { archive in
       archive.header = Array(
         String(decoding: archive.header, as: UTF8.self).replacing(archive.id.description, with: "../x").utf8)

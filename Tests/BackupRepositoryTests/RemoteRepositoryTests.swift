@@ -199,30 +199,23 @@ import Testing
     }
   }
 
-  @Test("A lock whose renewal fails is renewed as soon as the server answers again")
-  func failedRenewals() throws {
-    let store = try Unreliable(PlaceKind.sftp.make().store(), failing: 2...4)
+  @Test(
+    "A lock whose renewal fails, or whose file took long to write, is renewed before it is no longer trusted",
+    arguments: [
+      // Without further tries in between, the last that fails would be too late.
+      (failing: 2...4, delay: 0.0, trusted: 3.0, puts: 5),
+      (failing: 0...0, delay: 1.5, trusted: 2.2, puts: 2),
+    ])
+  func lateRenewals(failing: ClosedRange<Int>, delay: Double, trusted: Double, puts: Int) throws {
+    let store = try Unreliable(PlaceKind.sftp.make().store(), failing: failing, delay: delay)
     var timing = LockedPlace.Timing()
-    // Without further tries in between, the last that fails would be too late.
-    (timing.renewal, timing.trusted, timing.settling) = (1, 3, 0)
+    (timing.renewal, timing.trusted, timing.settling) = (1, trusted, 0)
     let lock = try LockedPlace(store, exclusive: true, timeout: 0, timing: timing)
-    while store.puts.withLock({ $0 }) < 5 {
+    while store.puts.withLock({ $0 }) < puts {
       try lock.requireLocked()
       usleep(10_000)
     }
     try lock.requireLocked()
-  }
-
-  @Test("A lock whose file took long to write is renewed before it is no longer trusted")
-  func slowWrites() throws {
-    let store = try Unreliable(PlaceKind.sftp.make().store(), delay: 1.5)
-    var timing = LockedPlace.Timing()
-    (timing.renewal, timing.trusted, timing.settling) = (1, 2.2, 0)
-    let lock = try LockedPlace(store, exclusive: true, timeout: 0, timing: timing)
-    while store.puts.withLock({ $0 }) < 2 {
-      try lock.requireLocked()
-      usleep(10_000)
-    }
   }
 
   /// Some of its writes of small files fail, counted from 1; the first one takes longer.
@@ -232,7 +225,7 @@ import Testing
     private let delay: Double
     let puts = Mutex(0)
 
-    init(_ base: any Place, failing: ClosedRange<Int> = 0...0, delay: Double = 0) {
+    init(_ base: any Place, failing: ClosedRange<Int>, delay: Double) {
       (self.base, self.failing, self.delay) = (base, failing, delay)
     }
 

@@ -17,40 +17,45 @@ import Testing
     var skipped: SkippedPath.Reason?
   }
 
+  private static func plain(_ content: RestoreModel.Content) -> Node { Node(content: content) }
+  private static func flagged(_ content: RestoreModel.Content) -> Node {
+    Node(content: content, isFlagged: true)
+  }
+
   static let stored: [Stored] = [
-    Stored(nodes: ["": Node(content: .file("archive"))]),
-    Stored(nodes: ["": Node(content: .directory), "/c": Node(content: .file("archive"))]),
-    Stored(nodes: ["": Node(content: .link)]),
-    Stored(nodes: ["": Node(content: .database(1))]),
-    Stored(nodes: ["": Node(content: .file("archive"), isFlagged: true)]),
-    Stored(nodes: ["": Node(content: .database(1), isFlagged: true)]),
-    Stored(nodes: ["": Node(content: .directory, isFlagged: true), "/c": Node(content: .file("archive"))]),
+    Stored(nodes: ["": plain(.file("archive"))]),
+    Stored(nodes: ["": plain(.directory), "/c": plain(.file("archive"))]),
+    Stored(nodes: ["": plain(.link)]),
+    Stored(nodes: ["": plain(.database(1))]),
+    Stored(nodes: ["": flagged(.file("archive"))]),
+    Stored(nodes: ["": flagged(.database(1))]),
+    Stored(nodes: ["": flagged(.directory), "/c": plain(.file("archive"))]),
     Stored(nodes: [
-      "": Node(content: .directory), "/c": Node(content: .file("archive"), isFlagged: true),
-      "/n": Node(content: .file("archive")),
+      "": plain(.directory), "/c": flagged(.file("archive")),
+      "/n": plain(.file("archive")),
     ]),
-    Stored(nodes: ["": Node(content: .directory), "/n": Node(content: .file("archive"))], excluded: ["/c"]),
+    Stored(nodes: ["": plain(.directory), "/n": plain(.file("archive"))], excluded: ["/c"]),
     Stored(excluded: [""]), Stored(skipped: .unstable),
-    Stored(nodes: ["": Node(content: .fifo)]), Stored(),
+    Stored(nodes: ["": plain(.fifo)]), Stored(),
   ]
 
   /// What is live at `x`; nil is what the archive was made of.
   static let live: [[String: Node]?] = [
-    nil, [:], ["": Node(content: .file("live"))], ["": Node(content: .file("live"), isFlagged: true)],
-    ["": Node(content: .file("archive"))], ["": Node(content: .link)],
-    ["": Node(content: .database(2))], ["": Node(content: .database(2), isFlagged: true)],
-    ["": Node(content: .fifo)], ["": Node(content: .directory)],
+    nil, [:], ["": plain(.file("live"))], ["": flagged(.file("live"))],
+    ["": plain(.file("archive"))], ["": plain(.link)],
+    ["": plain(.database(2))], ["": flagged(.database(2))],
+    ["": plain(.fifo)], ["": plain(.directory)],
     [
-      "": Node(content: .directory), "/c": Node(content: .file("live")), "/n": Node(content: .file("live")),
-      "/d": Node(content: .directory), "/d/e": Node(content: .database(2)),
+      "": plain(.directory), "/c": plain(.file("live")), "/n": plain(.file("live")),
+      "/d": plain(.directory), "/d/e": plain(.database(2)),
     ],
     [
-      "": Node(content: .directory, isFlagged: true), "/c": Node(content: .file("live")),
-      "/n": Node(content: .file("live")),
+      "": flagged(.directory), "/c": plain(.file("live")),
+      "/n": plain(.file("live")),
     ],
     [
-      "": Node(content: .directory), "/c": Node(content: .file("live"), isFlagged: true),
-      "/n": Node(content: .file("live")), "/f": Node(content: .fifo),
+      "": plain(.directory), "/c": flagged(.file("live")),
+      "/n": plain(.file("live")), "/f": plain(.fifo),
     ],
   ]
 

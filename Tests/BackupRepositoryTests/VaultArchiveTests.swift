@@ -110,38 +110,26 @@ import Testing
     let lab = try VaultLab()
     let item = VaultLab.item("leaves", "value")
     #expect(try problem(handmade(lab, [item]), lab) == nil)
-    let wrong: [(String, (inout HandmadeArchive) throws -> Void)] = [
-      ("not encrypted", { $0.encryption = nil }),
-      (
-        "not encrypted, and no record",
-        { archive in (archive.encryption, archive.vaultRecord) = (nil, { _ in nil }) }
-      ),
-      ("no record", { $0.vaultRecord = { _ in nil } }),
-      ("a record of nothing", { archive in (archive.vault, archive.claimsVault) = (nil, true) }),
-      (
-        "another hash",
-        { archive in
-          let other = try SHA256.hash([1])
-          archive.vaultRecord = { .init(offset: $0.offset, length: $0.length, digest: other) }
+    typealias Change = (inout HandmadeArchive) throws -> Void
+    /// The manifest says another place.
+    func record(_ place: @escaping (VaultMember) -> (UInt64, UInt64)) -> Change {
+      {
+        $0.vaultRecord = {
+          VaultMember(offset: place($0).0, length: place($0).1, digest: $0.digest)
         }
-      ),
-      (
-        "another place",
-        { $0.vaultRecord = { .init(offset: $0.offset - 512, length: $0.length, digest: $0.digest) } }
-      ),
-      (
-        "in an entry's content",
-        { $0.vaultRecord = { .init(offset: $0.offset - 1536, length: $0.length, digest: $0.digest) } }
-      ),
-      (
-        "unaligned",
-        { $0.vaultRecord = { .init(offset: $0.offset + 1, length: $0.length, digest: $0.digest) } }
-      ),
-      ("outside", { $0.vaultRecord = { .init(offset: 1 << 40, length: $0.length, digest: $0.digest) } }),
-      ("endless", { $0.vaultRecord = { .init(offset: $0.offset, length: 1 << 62, digest: $0.digest) } }),
-      (
-        "shorter", { $0.vaultRecord = { .init(offset: $0.offset, length: $0.length - 1, digest: $0.digest) } }
-      ),
+      }
+    }
+    let other = try SHA256.hash([1])
+    let wrong: [(String, Change)] = [
+      ("not encrypted", { $0.encryption = nil }),
+      ("not encrypted, and no record", { ($0.encryption, $0.vaultRecord) = (nil, { _ in nil }) }),
+      ("no record", { $0.vaultRecord = { _ in nil } }),
+      ("a record of nothing", { ($0.vault, $0.claimsVault) = (nil, true) }),
+      ("another hash", { $0.vaultRecord = { .init(offset: $0.offset, length: $0.length, digest: other) } }),
+      ("another place", record { ($0.offset - 512, $0.length) }),
+      ("in an entry's content", record { ($0.offset - 1536, $0.length) }),
+      ("unaligned", record { ($0.offset + 1, $0.length) }), ("outside", record { (1 << 40, $0.length) }),
+      ("endless", record { ($0.offset, 1 << 62) }), ("shorter", record { ($0.offset, $0.length - 1) }),
       ("no JSON", { $0.vault = Array("{".utf8) }),
       ("half a record", { $0.sql = "DELETE FROM property WHERE name = 'vault-length'" }),
       ("text for a number", { $0.sql = "UPDATE property SET value = '512' WHERE name = 'vault-offset'" }),
