@@ -38,10 +38,7 @@ import Testing
 
   @Test func givesEveryAttribute() throws {
     let attributes = try #require(AppleDouble.attributes(in: sample))
-    #expect(
-      attributes.map(\.name) == [
-        "com.apple.metadata:com_apple_backup_excludeItem", "a", "bc",
-      ])
+    #expect(attributes.map(\.name) == ["com.apple.metadata:com_apple_backup_excludeItem", "a", "bc"])
     #expect(attributes.map(\.value) == [Array("com.apple.backupd".utf8), [], [0, 1]])
     #expect(AppleDouble.attributes(in: double([])) == [])
   }

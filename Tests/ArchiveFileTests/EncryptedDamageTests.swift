@@ -114,8 +114,6 @@ import Testing
     // An archive that was cut before it was encrypted.
     try writeArchive([Sample("a", [1])], to: directory("a"))
     let plain = try stored(directory("a"))
-    #expect(
-      try error(Age.seal(SecretBytes(Array(plain.dropLast(10))), to: target))?.code == .truncated
-    )
+    #expect(try error(Age.seal(SecretBytes(Array(plain.dropLast(10))), to: target))?.code == .truncated)
   }
 }

@@ -85,10 +85,10 @@ import Testing
 
   @Test func theLimitCanBeMoved() throws {
     let path = HostileArchive.directory + "/good.tar.zst"
-    #expect(code(failure { _ = try Archive(path: path, limit: ExpansionLimit(bytes: 1000)) }) == "limit")
+    #expect(code { try Archive(path: path, limit: ExpansionLimit(bytes: 1000)) } == "limit")
     let bomb = HostileArchive.directory + "/bomb.tar.zst"
     // Neither is it compared.
-    #expect(code(failure { _ = try ArchiveSide(Archive(path: bomb)) }) == "limit")
+    #expect(code { try ArchiveSide(Archive(path: bomb)) } == "limit")
     let error = failure {
       _ = try Verification.run(Archive(path: bomb, limit: ExpansionLimit(bytes: 2 << 30)), data: true)
     }

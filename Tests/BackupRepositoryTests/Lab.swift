@@ -299,6 +299,9 @@ func code(_ error: (any Error)?) -> String {
   }
 }
 
+/// The code of what a body throws; `none` when it throws nothing.
+func code<Value>(_ body: () throws -> Value) -> String { code(failure { _ = try body() }) }
+
 /// Expects that nobody has touched a tree.
 func expectSame(
   _ after: TreeListing, as before: TreeListing,

@@ -47,7 +47,7 @@ import Testing
           INSERT INTO excluded VALUES ('x', 'layout', 'x', 'x');
           UPDATE excluded SET \(column) = \(Self.text.replacing("%", with: "2000000"));
           """)
-      #expect(code(failure { _ = try Verification.run(Archive(path: path), data: false) }) == "damaged")
+      #expect(code { try Verification.run(Archive(path: path), data: false) } == "damaged")
       #expect(code(try lab.refusal(path)) == "damaged")
     }
   }

@@ -17,7 +17,7 @@ import Testing
     let target = lab.directory("mine.tar.zst")
     #expect(try lab.snapshot(to: target).path == target)
     let before = try TreeListing(lab.directory.path)
-    #expect(code(failure { try lab.snapshot(to: target) }) == "overlap")
+    #expect(code { try lab.snapshot(to: target) } == "overlap")
     expectSame(try TreeListing(lab.directory.path), as: before)
   }
 
@@ -35,12 +35,12 @@ import Testing
       #expect(code(error) == "overlap", "\(place): \(String(describing: error))")
     }
     for file in ["box/out.tar.zst", "way/out.tar.zst"] {
-      #expect(code(failure { try lab.snapshot(to: lab.directory(file)) }) == "overlap")
+      #expect(code { try lab.snapshot(to: lab.directory(file)) } == "overlap")
     }
-    #expect(code(failure { try lab.snapshot(to: lab.directory("none/out.tar.zst")) }) == "notFound")
-    #expect(code(failure { try lab.snapshot(to: lab.repository + "/") }) == "notFound")
+    #expect(code { try lab.snapshot(to: lab.directory("none/out.tar.zst")) } == "notFound")
+    #expect(code { try lab.snapshot(to: lab.repository + "/") } == "notFound")
     let nowhere = ArchiveTarget.repository(lab.directory("none"))
-    #expect(code(failure { _ = try lab.take(to: nowhere) }) == "notFound")
+    #expect(code { try lab.take(to: nowhere) } == "notFound")
     expectSame(try TreeListing(lab.directory.path), as: before)
     // A file beside the container is fine.
     try lab.snapshot(to: lab.directory("beside.tar.zst"))
@@ -85,7 +85,7 @@ import Testing
   @Test(.everyPlace) func lockedContainerIsNotRead() throws {
     let root = try Directory(lab.root)
     #expect(try root.tryLock(exclusive: true))
-    #expect(code(failure { try lab.snapshot() }) == "locked")
+    #expect(code { try lab.snapshot() } == "locked")
     #expect(try lab.storedNames().isEmpty)
     withExtendedLifetime(root) {}
   }

@@ -214,9 +214,7 @@ struct RandomRepository {
   /// The files in the repository's directory that are not archives or their tags: what a killed process left.
   func leftovers() throws -> [String] {
     let items = try items()
-    let own = Set(
-      items.map(\.fileName)
-        + items.filter { !$0.tags.isEmpty }.map { "\($0.id).tags.json" })
+    let own = Set(items.map(\.fileName) + items.filter { !$0.tags.isEmpty }.map { "\($0.id).tags.json" })
     return try Places.open(lab.repository).list().names.map { String(decoding: $0, as: UTF8.self) }
       // The folder of an SFTP server's locks stays.
       .filter { !own.contains($0) && $0 != "locks" }

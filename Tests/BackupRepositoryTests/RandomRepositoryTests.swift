@@ -73,9 +73,7 @@ extension RandomRepository {
   }
 
   private func state() throws -> State {
-    State(
-      tree: try RandomContainer.tree(lab.root),
-      rows: try Lab.rows(lab.root + "/db.sqlite"))
+    State(tree: try RandomContainer.tree(lab.root), rows: try Lab.rows(lab.root + "/db.sqlite"))
   }
 
   // MARK: Snapshots

@@ -38,9 +38,7 @@ import Testing
     return found
   }
 
-  @Test(
-    "Renamed at each moment of a snapshot, either way",
-    arguments: ["file-0", "file-1", "link", "box"])
+  @Test("Renamed at each moment of a snapshot, either way", arguments: ["file-0", "file-1", "link", "box"])
   func renamedAtEachMoment(_ name: String) throws {
     let lab = try lab()
     let expected = try contents(lab.snapshot())

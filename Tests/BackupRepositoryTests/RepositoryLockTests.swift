@@ -69,7 +69,7 @@ import Testing
     let message = "\(error as Any)"
     #expect(
       message.contains("process \(killed.process.process) (drydock)") && message.contains("wait for it"))
-    #expect(code(failure { try repository.forget(keeping: .last(1)) }) == "locked")
+    #expect(code { try repository.forget(keeping: .last(1)) } == "locked")
     // What only looks does not wait.
     #expect(try repository.forget(keeping: .last(1), dryRun: true).kept.map(\.id) == [item.id])
     #expect(RawFiles.exists(Array(item.path.utf8)))
@@ -80,7 +80,7 @@ import Testing
     #expect(try SlowSnapshot.writing(lab) == [killed.scratch])
     try remove()
     #expect(!RawFiles.exists(Array(report.path.utf8)))
-    #expect(code(failure { try remove() }) == "notFound")
+    #expect(code { try remove() } == "notFound")
 
     // The next writer removes what it left, and nothing of those who live.
     let slow = try SlowSnapshot(lab, "two")

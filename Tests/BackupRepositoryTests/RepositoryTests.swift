@@ -75,9 +75,9 @@ import Testing
       let error = failure { _ = try repository.find(name) }
       #expect(code(error) == "notFound" && "\(error as Any)".contains(words), "\(name): \(error as Any)")
     }
-    #expect(code(failure { _ = try Repository(lab.directory("none")).list() }) == "notFound")
+    #expect(code { try Repository(lab.directory("none")).list() } == "notFound")
     try lab.write("file", "x")
-    #expect(code(failure { _ = try Repository(lab.root + "/file").list() }) == "notFound")
+    #expect(code { try Repository(lab.root + "/file").list() } == "notFound")
     #expect(try Repository(lab.root).list().items.isEmpty)
     #expect(
       "\(failure { _ = try Repository(lab.root).find("latest") } as Any)".contains("no readable archives"))
@@ -223,7 +223,7 @@ import Testing
     try lab.store(path, bytes)
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == [path] && listing.unreadable.isEmpty)
-    #expect(code(failure { _ = try Verification.run(Archive(path: path), data: true) }) == "damaged")
+    #expect(code { try Verification.run(Archive(path: path), data: true) } == "damaged")
   }
 
   @Test(.local("it looks into the directory")) func namesThatCollide() throws {
@@ -254,8 +254,8 @@ import Testing
     for (number, path) in published.enumerated() {
       #expect(Array(try RawFiles.read(Array(path.utf8))) == [UInt8(number)])
     }
-    #expect(code(failure { _ = try publish(9) }) == "overlap")
-    #expect(code(failure { _ = try destination.publish(late, size: 1, nil) }) == "overlap")
+    #expect(code { try publish(9) } == "overlap")
+    #expect(code { try destination.publish(late, size: 1, nil) } == "overlap")
     let visible = try RawFiles.names(in: Array(lab.repository.utf8)).filter { $0.first != UInt8(ascii: ".") }
     #expect(visible.count == 3)
   }

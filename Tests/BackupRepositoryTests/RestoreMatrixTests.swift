@@ -30,10 +30,7 @@ import Testing
     Stored(nodes: ["": flagged(.file("archive"))]),
     Stored(nodes: ["": flagged(.database(1))]),
     Stored(nodes: ["": flagged(.directory), "/c": plain(.file("archive"))]),
-    Stored(nodes: [
-      "": plain(.directory), "/c": flagged(.file("archive")),
-      "/n": plain(.file("archive")),
-    ]),
+    Stored(nodes: ["": plain(.directory), "/c": flagged(.file("archive")), "/n": plain(.file("archive"))]),
     Stored(nodes: ["": plain(.directory), "/n": plain(.file("archive"))], excluded: ["/c"]),
     Stored(excluded: [""]), Stored(skipped: .unstable),
     Stored(nodes: ["": plain(.fifo)]), Stored(),
@@ -49,14 +46,8 @@ import Testing
       "": plain(.directory), "/c": plain(.file("live")), "/n": plain(.file("live")),
       "/d": plain(.directory), "/d/e": plain(.database(2)),
     ],
-    [
-      "": flagged(.directory), "/c": plain(.file("live")),
-      "/n": plain(.file("live")),
-    ],
-    [
-      "": plain(.directory), "/c": flagged(.file("live")),
-      "/n": plain(.file("live")), "/f": plain(.fifo),
-    ],
+    ["": flagged(.directory), "/c": plain(.file("live")), "/n": plain(.file("live"))],
+    ["": plain(.directory), "/c": flagged(.file("live")), "/n": plain(.file("live")), "/f": plain(.fifo)],
   ]
 
   /// What a restore acts on.

@@ -126,7 +126,7 @@ import Testing
       try Restore.target(
         other.root, for: archive, configuration: ContainerConfiguration(), fromOther: fromOther)
     }
-    #expect(code(failure { _ = try target(false) }) == "mismatch")
+    #expect(code { try target(false) } == "mismatch")
     expectSame(try TreeListing(other.root), as: before)
     try other.remove("Documents/Notes/0003.md")
     #expect(try Restore.run(archive, target(true)).value.restoredPaths.contains("Documents/Notes/0003.md"))
@@ -134,7 +134,7 @@ import Testing
     configuration.app = "com.example.else"
     let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }
     #expect(code(app) == "mismatch")
-    #expect(code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "notFound")
+    #expect(code { try lab.target(archive, lab.directory("no/such/place")) } == "notFound")
   }
 
   @Test func aRestoredContainerTakesFurtherArchivesOfTheSameInstance() throws {
@@ -150,7 +150,7 @@ import Testing
     #expect(try Restore.run(archive, target(archive)).transaction == nil)
     let other = try Lab(name: "other", notes: ["--uuid", "11111111-3D7E-4B8A-9C11-0E5D2F7A4B90"])
     let foreign = try Archive(path: other.snapshot().path)
-    #expect(code(failure { _ = try target(foreign) }) == "mismatch")
+    #expect(code { try target(foreign) } == "mismatch")
   }
 
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
@@ -178,7 +178,7 @@ import Testing
     let archive = try lab.snapshot().path
     let holder = try Command.spawn(Tools.notesApp(), ["hold", lab.root])
     try holder.waitForLine("ready")
-    #expect(code(failure { try lab.restore(archive) }) == "inUse")
+    #expect(code { try lab.restore(archive) } == "inUse")
     #expect(try lab.dryRun(archive).value.restored.isEmpty)
     try holder.finish()
   }

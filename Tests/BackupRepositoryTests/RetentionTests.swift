@@ -97,7 +97,7 @@ import Testing
     let day = try RetentionPolicy.Period("1d")
     #expect(kept(future) { $0.within = day }.keys.sorted() == times.suffix(2) + ["2026-12-01T00:00:00Z"])
     for text in ["", "90", "d", "90x", "-1d", "0d", "1d ", "1w", "1.5d", "9999999d"] {
-      #expect(code(failure { _ = try RetentionPolicy.Period(text) }) == "malformed", "\(text)")
+      #expect(code { try RetentionPolicy.Period(text) } == "malformed", "\(text)")
     }
   }
 

@@ -49,11 +49,10 @@ struct SigningLab {
   func refusal(
     _ path: String, _ trusted: TrustedKeys? = nil, keys: AgeKeys = AgeKeys(), data: Bool = true
   ) -> String {
-    code(
-      failure {
-        let archive = try Archive(path: path, keys: keys, trusted: trusted ?? self.trusted)
-        _ = try Verification.run(archive, data: data)
-      })
+    code {
+      let archive = try Archive(path: path, keys: keys, trusted: trusted ?? self.trusted)
+      _ = try Verification.run(archive, data: data)
+    }
   }
 
   func read(_ path: String) throws -> [UInt8] {
@@ -266,15 +265,13 @@ struct SigningLab {
     let report = try signing.snapshot()
     try lab.expectUnchangedRepository {
       #expect(
-        code(failure { _ = try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target) })
+        code { try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target) }
           == "untrusted")
       // What is signed again must have been signed by the same.
       let other = CopySigning(keys: [signing.stranger])
       #expect(
-        code(
-          failure {
-            _ = try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target, signing: other)
-          }) == "untrusted")
+        code { try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target, signing: other) }
+          == "untrusted")
     }
     let replaced = try Rekey.run(
       path: report.path, keys: keys, to: nil, encryption: target, signing: CopySigning(keys: [signing.key]))
@@ -292,7 +289,7 @@ struct SigningLab {
   @Test(.atEachPlace) func exportsAndSigningLater() throws {
     let report = try lab.snapshot()
     let signing = CopySigning(keys: [self.signing.key])
-    #expect(code(failure { _ = try Archive(path: report.path, trusted: signing.sources) }) == "untrusted")
+    #expect(code { try Archive(path: report.path, trusted: signing.sources) } == "untrusted")
     _ = try Repository.sign(report.path, with: signing.keys, keys: AgeKeys())
     #expect(self.signing.refusal(report.path) == "none")
     let exported = try SnapshotCopy.export(

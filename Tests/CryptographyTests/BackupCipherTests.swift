@@ -21,9 +21,7 @@ struct BackupCipherTests {
       (.sha1, "password", "salt", 4096, "4b007901b765489abead49d926f721d065a429c1"),
       (.sha256, "passwd", "salt", 1, "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc"),
     ])
-  func passwordKey(
-    _ hash: HashFunction, _ password: String, _ salt: String, _ rounds: UInt64, _ key: String
-  )
+  func passwordKey(_ hash: HashFunction, _ password: String, _ salt: String, _ rounds: UInt64, _ key: String)
     throws
   {
     let derived = try SecretBytes(Array(password.utf8)).passwordKey(
@@ -60,10 +58,7 @@ struct BackupCipherTests {
   /// By `gcm` of make_device_backup.py, which follows NIST SP 800-38D.
   static let sealed = [
     ("10db191bc05e54e1645bcd64ed472311", ""), ("9c60ac8ef48e498292fd62422f0cc0c0df", "b8"),
-    (
-      "9ce569b28417ccf8d5815fd2c20f24e7c2fd2613e567509607cf72589604171a",
-      "b866f57afde29e95645518f3c6451058"
-    ),
+    ("9ce569b28417ccf8d5815fd2c20f24e7c2fd2613e567509607cf72589604171a", "b866f57afde29e95645518f3c6451058"),
     (
       "9ce569b28417ccf8d5815fd2c20f24e7b1b1f028ef0f79d666d4d29cf99486e1d3d183f823d65d93294f97986af53a0bb4",
       "b866f57afde29e95645518f3c6451058ca5c2af0fd3cfcdd501a05cfd4f115cba4"
