@@ -1,5 +1,4 @@
 import AgeEncryption
-import Cryptography
 import DrydockErrors
 import TestSupport
 import Testing
@@ -132,7 +131,7 @@ import Testing
     throws
   {
     struct Refusal: Error {}
-    let bytes = Samples.bytes(20 * Self.chunk)
+    let bytes = SeededRandom.noise(20 * Self.chunk)
     let target = AgeTarget.recipients([try AgeIdentity.generate().recipient])
     var isRefusing = false
     var count = 0
@@ -157,7 +156,7 @@ import Testing
   @Test("A file can be verified with its writer, and only that file") func reopening()
     throws
   {
-    let plain = Samples.bytes(2 * Self.chunk + 3)
+    let plain = SeededRandom.noise(2 * Self.chunk + 3)
     let target = AgeTarget.recipients([try AgeIdentity.generate().recipient])
     var file: [UInt8] = []
     let writer = try AgeWriter(to: target) { file.append(contentsOf: $0) }

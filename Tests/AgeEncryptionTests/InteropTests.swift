@@ -16,10 +16,17 @@ import Testing
   func theyOpen(size: Int) throws {
     let program = try AgeProgram(in: directory)
     let identities = try (0..<3).map { _ in try AgeIdentity.generate() }
-    let plain = Samples.bytes(size)
+    let plain = SeededRandom.noise(size)
     var random = SeededRandom(seed: UInt64(size))
-    let target = AgeTarget.recipients(identities.map(\.recipient))
-    let sealed = try Streaming.seal(plain, to: target, upTo: 50_000, &random)
+    var sealed: [UInt8] = []
+    let writer = try AgeWriter(to: .recipients(identities.map(\.recipient))) { sealed.append(contentsOf: $0) }
+    var rest = plain[...]
+    while !rest.isEmpty {
+      let piece = rest.prefix(Int.random(in: 0...50_000, using: &random))
+      try piece.withUnsafeBytes { try writer.write($0) }
+      rest = rest.dropFirst(piece.count)
+    }
+    try writer.finish()
     for identity in identities {
       #expect(try program.run(["-d", "-i", program.keyFile(identity)], input: sealed) == plain)
     }
@@ -32,7 +39,7 @@ import Testing
   func weOpen(size: Int, options: [String]) throws {
     let program = try AgeProgram(in: directory)
     let identities = try (0..<3).map { _ in try AgeIdentity.generate() }
-    let plain = Samples.bytes(size)
+    let plain = SeededRandom.noise(size)
     let recipients = identities.flatMap { ["-r", "\($0.recipient)"] }
     let sealed = try program.run(options + recipients, input: plain)
     for identity in identities {
@@ -48,7 +55,7 @@ import Testing
   @Test("What age seals is read at random here") func random() throws {
     let program = try AgeProgram(in: directory)
     let identity = try AgeIdentity.generate()
-    let plain = Samples.bytes(1_000_000)
+    let plain = SeededRandom.noise(1_000_000)
     let sealed = try program.run(["-r", "\(identity.recipient)"], input: plain)
     let reader = try AgeReader(size: UInt64(sealed.count), keys: AgeKeys(identities: [identity])) {
       $0.copyBytes(from: sealed[Int($1)..<(Int($1) + $0.count)])
@@ -62,7 +69,7 @@ import Testing
   @Test("More chunks than one byte counts, both ways") func manyChunks() throws {
     let program = try AgeProgram(in: directory)
     let identity = try AgeIdentity.generate()
-    let plain = Samples.bytes(258 * PayloadCipher.chunkLength + 1)
+    let plain = SeededRandom.noise(258 * PayloadCipher.chunkLength + 1)
     let ours = try plain.withUnsafeBytes { try Age.seal($0, to: .recipients([identity.recipient])) }
     #expect(try program.run(["-d", "-i", program.keyFile(identity)], input: ours) == plain)
     let theirs = try program.run(["-r", "\(identity.recipient)"], input: plain)

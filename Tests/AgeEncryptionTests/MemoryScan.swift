@@ -35,17 +35,10 @@
     }
 
     private static func places(of needle: UnsafeRawBufferPointer, in bytes: UnsafeRawBufferPointer) -> [Int] {
-      var places: [Int] = []
-      guard let base = bytes.baseAddress, let what = needle.baseAddress, let first = needle.first else {
-        return []
-      }
-      var start = 0
-      while start + needle.count <= bytes.count,
-        let hit = memchr(base + start, Int32(first), bytes.count - needle.count - start + 1)
-      {
-        let place = UnsafeRawPointer(hit) - base
-        if memcmp(hit, what, needle.count) == 0 { places.append(place) }
-        start = place + 1
+      var (places, start) = ([Int](), 0)
+      while let hit = firstPlace(of: needle, in: UnsafeRawBufferPointer(rebasing: bytes[start...])) {
+        places.append(start + hit)
+        start += hit + 1
       }
       return places
     }
@@ -55,21 +48,9 @@
       return start..<(start + UInt(bytes.count))
     }
 
-    /// The kernel gives this file in pieces, and Foundation stops after the first one.
-    private static func maps() throws -> String {
-      let file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)
-      guard file >= 0 else { throw SystemFailure(call: "open", path: Array("/proc/self/maps".utf8)) }
-      defer { close(file) }
-      var (bytes, piece) = ([UInt8](), [UInt8](repeating: 0, count: 1 << 16))
-      while true {
-        let count = read(file, &piece, piece.count)
-        guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-        bytes += piece[..<count]
-      }
-    }
-
     private static func regions() throws -> [Range<UInt>] {
-      let lines = try maps().split(separator: "\n")
+      let maps = String(decoding: try RawFiles.read(Array("/proc/self/maps".utf8)), as: UTF8.self)
+      let lines = maps.split(separator: "\n")
       return lines.compactMap { line in
         let fields = line.split(separator: " ")
         let ends = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }

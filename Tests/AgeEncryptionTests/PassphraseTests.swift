@@ -13,20 +13,20 @@ import Testing
   @Test("age opens what is sealed here", arguments: [1, 65_537]) func theyOpen(size: Int) throws {
     let directory = try TemporaryDirectory()
     let target = AgeTarget.passphrase(KeyTests.bytes(Self.passphrase), workFactor: 12)
-    let sealed = try Age.seal(SecretBytes(Samples.bytes(size)), to: target)
+    let sealed = try Age.seal(SecretBytes(SeededRandom.noise(size)), to: target)
     let program = try AgeProgram(in: directory)
     let input = try program.file("in.age", sealed)
     try program.run(["-d", "-o", directory("out"), input], answering: Self.passphrase)
-    #expect(Array(try RawFiles.read(Array(directory("out").utf8))) == Samples.bytes(size))
+    #expect(Array(try RawFiles.read(Array(directory("out").utf8))) == SeededRandom.noise(size))
   }
 
   @Test("What age seals is opened here, and armored") func weOpen() throws {
     let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
-    let input = try program.file("in", Samples.bytes(100_000))
+    let input = try program.file("in", SeededRandom.noise(100_000))
     try program.run(["-p", "-a", "-o", directory("out"), input], answering: Self.passphrase)
     let sealed = Array(try RawFiles.read(Array(directory("out").utf8)))
-    #expect(try Age.open(sealed, with: Self.keys) == SecretBytes(Samples.bytes(100_000)))
+    #expect(try Age.open(sealed, with: Self.keys) == SecretBytes(SeededRandom.noise(100_000)))
   }
 
   @Test("Several passphrases are tried in order") func several() throws {

@@ -1,5 +1,4 @@
 import AgeEncryption
-import Cryptography
 import DrydockErrors
 import Synchronization
 import TestSupport
@@ -107,7 +106,7 @@ final class SealedFile: Sendable {
 
   init(_ size: Int) throws {
     let identity = try AgeIdentity.generate()
-    let plain = Samples.bytes(size)
+    let plain = SeededRandom.noise(size)
     self.identity = identity
     self.plain = plain
     sealed = try plain.withUnsafeBytes { try Age.seal($0, to: .recipients([identity.recipient])) }

@@ -59,8 +59,6 @@ struct Vector {
     passphrases = values["passphrase"] ?? []
   }
 
-  var isArmored: Bool { AgeHeader.isPresent(in: file.prefix(64)) && file.first != UInt8(ascii: "a") }
-
   func keys() throws -> AgeKeys {
     AgeKeys(
       identities: try identities.map { try AgeIdentity(SecretBytes(Array($0.utf8))) },

@@ -147,6 +147,12 @@ extension Data {
   }
 }
 
+/// Where bytes occur first in others, by the C library.
+public func firstPlace(of bytes: UnsafeRawBufferPointer, in all: UnsafeRawBufferPointer) -> Int? {
+  guard let start = all.baseAddress else { return nil }
+  return find(start, all.count, bytes.baseAddress, bytes.count).map { UnsafeRawPointer($0) - start }
+}
+
 private typealias Finder =
   @convention(c) (UnsafeRawPointer?, Int, UnsafeRawPointer?, Int)
   -> UnsafeMutableRawPointer?

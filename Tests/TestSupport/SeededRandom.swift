@@ -33,4 +33,10 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
       }
     }
   }
+
+  /// Bytes that are the same each time.
+  public static func noise(_ count: Int, seed: UInt64 = 7) -> [UInt8] {
+    var random = SeededRandom(seed: seed)
+    return random.bytes(count)
+  }
 }
