@@ -1,5 +1,4 @@
 import AgeEncryption
-import AppContainer
 import AppStores
 import Cryptography
 import DrydockErrors
@@ -281,6 +280,7 @@ import Testing
     let (first, third) = (lastName(taken[0].report.path), taken[3].report.archive)
     try expectRefusal("copies of it", "cp \(first) copy.tar.zst")
     try expectRefusal("cannot be read", "echo '{' > \(third).tags.json")
+    try expectRefusal("put the missing file back", "rm \(lastName(taken[4].report.path))")
     try expectRefusal(
       "the archive is damaged",
       "printf xxxx | dd of=\(first) bs=1 seek=3000 conv=notrunc status=none; true")
@@ -290,37 +290,6 @@ import Testing
   }
 
   // MARK: Interrupted
-
-  /// Both chains are there, or a part of the new one: the next removal leaves one of each.
-  @Test func theNextForgetRemovesWhatIsThereTwice() throws {
-    let taken = try chain(kept: [1, 3, 5])
-    let repository = Repository(lab.repository)
-    try lab.changeRepository("cp -a repository old")
-    #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
-    let new = try repository.list().items.map(\.fileName)
-    try lab.changeRepository("cp -a repository new")
-    for (count, isOld) in [(1, true), (2, true), (3, false)] {
-      let copied = new.prefix(count).map { "new/\($0)" }.joined(separator: " ")
-      try lab.changeRepository(
-        "rm -r repository; cp -a old repository; cp -a \(copied) new/*.tags.json repository")
-      #expect(try repository.forget(keeping: Self.keep).unreadable.isEmpty)
-      let items = try repository.list().items
-      #expect(items.count == (isOld ? 6 : 3), "\(count)")
-      #expect(items.allSatisfy { ($0.header?.compactedFrom == nil) == isOld }, "\(count)")
-      for number in [1, 3, 5] {
-        try expectRestored(taken[number], context: "\(count)")
-      }
-    }
-    // An archive that was written since needs the old ones.
-    try lab.changeRepository("rm -r repository; cp -a old repository")
-    let next = try lab.incremental { _ in }
-    try lab.changeRepository("cp -a new/* repository")
-    try repository.forget(keeping: .last(4))
-    let items = try repository.list().items
-    #expect(
-      items.last?.id == next.archive.description && items.allSatisfy { $0.header?.compactedFrom == nil })
-    _ = try Verification.run(Archive(path: next.path), data: true)
-  }
 
   /// A repository with the old chain and the new one of a compaction that was killed before it removed anything.
   private func both() throws -> [Taken] {
@@ -372,18 +341,6 @@ import Testing
     }
   }
 
-  @Test func nothingIsWrittenAgainWhileAnArchiveIsMissing() throws {
-    let taken = try chain(kept: [3])
-    let repository = Repository(lab.repository)
-    let missing = lastName(taken[4].report.path)
-    try lab.changeRepository("mv 'repository/\(missing)' aside")
-    let report = try repository.forget(keeping: Self.keep, compacting: options())
-    #expect(report.compacted.isEmpty && report.notCompacted.count == 1)
-    #expect(report.notCompacted.first?.reason.contains("put the missing file back") == true)
-    try lab.changeRepository("mv aside 'repository/\(missing)'")
-    for snapshot in taken { try expectRestored(snapshot) }
-  }
-
   @Test func withoutAKeyWhatIsThereTwiceCountsOnce() {
     func archive(_ day: Int, _ id: Int, isLocked: Bool) -> StoredArchive {
       let time = "2026-01-0\(day)T00:00:00Z"
@@ -403,7 +360,8 @@ import Testing
     }
   }
 
-  /// Killed at removals, renames and syncs: every kept snapshot is there, and the next runs complete the work.
+  /// Killed at removals, renames and syncs: every kept snapshot is there, and the next runs complete the work. What needs one of
+  /// two copies that are there then is in RandomRepositoryTests.
   @Test(
     .local("kills at calls of the file system; RandomRepositoryTests kills at remote places, too"),
     arguments: [("unlinkat", 4), ("renameat2", 3), ("fsync", 3)])

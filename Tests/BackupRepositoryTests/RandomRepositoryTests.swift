@@ -1,6 +1,3 @@
-import AppContainer
-import Cryptography
-import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -114,7 +111,8 @@ extension RandomRepository {
     usleep(20_000)
     let item = try #require(try unexpected(), context)
     try expect(state, in: item, tags: tags)
-    try expectRestored(expected[expected.count - 1], from: item.path)
+    // Each costs requests at a remote place: there, those that are kept are restored later.
+    if !isRemote { try expectRestored(expected[expected.count - 1], from: item.path) }
     try settle(isComplete: false)
     let names = try leftovers().filter {
       !$0.hasSuffix(".tags.json") && !$0.hasSuffix(".tags.json.drydock-new")

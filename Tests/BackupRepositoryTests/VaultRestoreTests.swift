@@ -9,8 +9,18 @@ import Testing
 /// Restores of a vault beyond the matrix: without one in the archive, damaged ones, several keys, further names.
 @Suite struct VaultRestoreTests {
   private let lab: VaultLab
+  private let keys: DeviceKeys
 
-  init() throws { lab = try VaultLab() }
+  init() throws {
+    lab = try VaultLab()
+    keys = try DeviceKeys(.generate())
+  }
+
+  /// An archive of a vault with one item.
+  private func archive(encrypted: Bool) throws -> String {
+    try lab.write(vault(keys, [VaultLab.item("a", "v")]))
+    return try lab.snapshot(encrypted: encrypted, encrypted ? keys : nil).path
+  }
 
   private func vault(_ keys: DeviceKeys, _ items: [VaultItem]) throws -> Vault {
     var vault = try Vault(new: keys)
@@ -19,7 +29,6 @@ import Testing
   }
 
   @Test func theSameFileNeedsNoKey() throws {
-    let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("never", "v", .whenPasscodeSetThisDeviceOnly)]))
     let archive = try lab.snapshot(encrypted: false, nil).path
     let outcome = try lab.restore(archive, nil)
@@ -50,7 +59,6 @@ import Testing
   // MARK: Without a vault in the archive
 
   @Test func anArchiveWithoutAVaultTakesWhatCouldHaveBeenInIt() throws {
-    let keys = try DeviceKeys(.generate())
     try lab.write(nil)
     let archive = try lab.snapshot(encrypted: false, keys).path
     let items = [
@@ -78,7 +86,6 @@ import Testing
   // MARK: Damage and oddities
 
   @Test func aDamagedVaultInTheArchiveLeavesTheRestWhole() throws {
-    let keys = try DeviceKeys(.generate())
     try lab.write(nil)
     try lab.lab.write(VaultLab.vault, "not an age file")
     let archive = try lab.snapshot(encrypted: false, nil).path
@@ -90,9 +97,7 @@ import Testing
   }
 
   @Test func aDamagedVaultInTheContainerStays() throws {
-    let keys = try DeviceKeys(.generate())
-    try lab.write(vault(keys, [VaultLab.item("a", "v")]))
-    let archive = try lab.snapshot(encrypted: true, keys).path
+    let archive = try archive(encrypted: true)
     try lab.lab.write("a.txt", "live")
     for damage in ["", "not an age file"] {
       try lab.lab.write(VaultLab.vault, damage)
@@ -107,9 +112,7 @@ import Testing
   }
 
   @Test func otherThingsInItsPlace() throws {
-    let keys = try DeviceKeys(.generate())
-    try lab.write(vault(keys, [VaultLab.item("a", "v")]))
-    let archive = try lab.snapshot(encrypted: false, nil).path
+    let archive = try archive(encrypted: false)
     for make in ["ln -s nowhere", "mkdir -p"] {
       try lab.lab.shell("rm box/\(VaultLab.vault); \(make) box/\(VaultLab.vault)")
       #expect(try lab.restore(archive, nil).value.isIncomplete)
@@ -124,7 +127,6 @@ import Testing
   }
 
   @Test func aFurtherNameOfTheVaultIsAFileLikeAnyOther() throws {
-    let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     for link in ["AAA", "zzz"] {
       try lab.lab.shell("ln box/\(VaultLab.vault) box/\(link)")
@@ -140,9 +142,7 @@ import Testing
   }
 
   @Test func aVaultThatIsKeptOutOfBackupsIsSpared() throws {
-    let keys = try DeviceKeys(.generate())
-    try lab.write(vault(keys, [VaultLab.item("a", "v")]))
-    let archive = try lab.snapshot(encrypted: true, keys).path
+    let archive = try archive(encrypted: true)
     try lab.write(vault(keys, [VaultLab.item("a", "live")]))
     try lab.lab.flag(VaultLab.vault)
     #expect(try lab.snapshot(encrypted: true, keys).vault == nil)
@@ -153,9 +153,7 @@ import Testing
 
   /// A vault that someone may open and could not write again stays, and the rest comes back.
   @Test func aVaultSealedToOthersStays() throws {
-    let keys = try DeviceKeys(.generate())
-    try lab.write(vault(keys, [VaultLab.item("a", "v")]))
-    let archive = try lab.snapshot(encrypted: false, nil).path
+    let archive = try archive(encrypted: false)
     let other = try Vault(new: DeviceKeys(.generate()))
     try lab.lab.write(
       VaultLab.vault, Age.seal(other.document.encoded(), to: .recipients([keys.present.recipient])))
