@@ -1,4 +1,3 @@
-import AppContainer
 import FileSystem
 import Foundation
 import TestSupport

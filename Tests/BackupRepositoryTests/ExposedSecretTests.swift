@@ -1,6 +1,5 @@
 import AgeEncryption
 import ContainerTransaction
-import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats

@@ -1,7 +1,5 @@
-import ArchiveFile
 import Cryptography
 import DrydockErrors
-import FileSystem
 import Foundation
 import TestSupport
 import Testing

@@ -1,8 +1,5 @@
 import AgeEncryption
-import AppContainer
-import Cryptography
 import DrydockErrors
-import FileSystem
 import Foundation
 import TestSupport
 import Testing

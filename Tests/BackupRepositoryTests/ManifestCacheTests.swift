@@ -1,6 +1,5 @@
 import AgeEncryption
 import Cryptography
-import DrydockErrors
 import Foundation
 import TestSupport
 import Testing

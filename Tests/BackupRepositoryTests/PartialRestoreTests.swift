@@ -1,6 +1,4 @@
 import AgeEncryption
-import ArchiveFile
-import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation

@@ -1,4 +1,3 @@
-import DrydockErrors
 import FileSystem
 import Storage
 import TestSupport

@@ -1,7 +1,4 @@
 import AgeEncryption
-import AppContainer
-import Cryptography
-import DrydockErrors
 import Foundation
 import Storage
 import TestSupport

@@ -1,5 +1,3 @@
-import ContainerTransaction
-import FileSystem
 import Foundation
 import Synchronization
 import TestSupport

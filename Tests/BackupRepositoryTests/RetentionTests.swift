@@ -1,4 +1,3 @@
-import AppContainer
 import Foundation
 import TestSupport
 import Testing

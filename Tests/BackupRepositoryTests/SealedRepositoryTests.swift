@@ -1,5 +1,4 @@
 import AgeEncryption
-import ArchiveFile
 import Cryptography
 import Foundation
 import TestSupport

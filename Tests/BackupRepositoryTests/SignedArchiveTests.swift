@@ -1,6 +1,4 @@
 import AgeEncryption
-import AppContainer
-import AppStores
 import ArchiveSigning
 import Cryptography
 import DrydockErrors

@@ -1,6 +1,5 @@
 import AgeEncryption
 import AppStores
-import ArchiveFile
 import Cryptography
 import FileSystem
 import Foundation

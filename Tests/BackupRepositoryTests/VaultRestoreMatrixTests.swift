@@ -1,7 +1,6 @@
 import AgeEncryption
 import AppStores
 import ContainerTransaction
-import Cryptography
 import FileSystem
 import TestSupport
 import Testing

@@ -1,4 +1,3 @@
-import DrydockErrors
 import FileSystem
 import Foundation
 import TestSupport
