@@ -83,26 +83,15 @@ import Testing
     #expect(try TreeListing(lab.root).differences(from: damaged, comparing: TreeListing.timeless) == [])
   }
 
+  /// Of files with other content, HostileArchiveSetTests has more.
   @Test(.local("paths of this machine")) func otherFilesAreRefused() throws {
     let lab = try Lab()
-    try lab.write("file", "content")
-    try lab.shell(
-      """
-      printf '' > empty; echo text > text; mkdir directory; mkfifo pipe; ln -s nowhere dangling
-      tar -c box | zstd -q > foreign.tar.zst; head -c 3000000 /dev/urandom | zstd -q > noise.zst
-      head -c 100 /dev/zero > zeros; printf 'age-encryption.org/v1\\n-> X25519 x\\n' > sealed.age
-      """)
-    let expected = [
-      "empty": "truncated", "text": "notAnArchive", "directory": "notAnArchive",
-      "foreign.tar.zst": "notAnArchive", "noise.zst": "notAnArchive",
-      "zeros": "notAnArchive", "sealed.age": "damaged", "none": "notFound",
-      "dangling": "notFound", "none/none": "notFound", "text/none": "notFound",
-    ]
-    for (name, wanted) in expected {
-      let error = failure { _ = try Archive(path: lab.directory(name)) }
-      #expect(code(error) == wanted, "\(name): \(String(describing: error))")
-      let again = failure { _ = try Verification.run(Archive(path: lab.directory(name)), data: true) }
-      #expect(code(again) == wanted)
+    try lab.shell("echo text > text; mkdir directory; mkfifo pipe; ln -s nowhere dangling")
+    for (name, wanted) in [
+      ("text", "notAnArchive"), ("directory", "notAnArchive"), ("none", "notFound"),
+      ("dangling", "notFound"), ("none/none", "notFound"), ("text/none", "notFound"),
+    ] {
+      #expect(code { try Archive(path: lab.directory(name)) } == wanted, "\(name)")
     }
     #expect(failure { _ = try Archive(path: lab.directory("pipe")) } is DrydockError)
   }
