@@ -360,8 +360,8 @@ import Testing
     }
   }
 
-  /// Killed at removals, renames and syncs: every kept snapshot is there, and the next runs complete the work. What needs one of
-  /// two copies that are there then is in RandomRepositoryTests.
+  /// Killed at removals, renames and syncs: every kept snapshot is there, and the next runs complete the work.
+  /// What needs one of two copies that are there then is in RandomRepositoryTests.
   @Test(
     .local("kills at calls of the file system; RandomRepositoryTests kills at remote places, too"),
     arguments: [("unlinkat", 4), ("renameat2", 3), ("fsync", 3)])

@@ -7,7 +7,8 @@ import Testing
 
 @testable import BackupRepository
 
-/// Archives that were cut or flipped: restored whole, or refused with the container untouched.
+/// Archives that were cut or flipped: restored whole, or refused with the container untouched. DamageTests of
+/// ArchiveFile has more places.
 @Suite(.everyPlace) struct DamagedArchiveTests {
   private func lab() throws -> (Lab, archive: [UInt8], frames: [Int]) {
     let lab = try Lab()
@@ -48,7 +49,7 @@ import Testing
     var random = SeededRandom(seed: 5)
     let cuts =
       [0, 1, 3, 4, 17, bytes.count - 1, bytes.count - 9, bytes.count - 17] + frames + frames.map { $0 - 1 }
-      + (0..<12).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
+      + (0..<4).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
     for cut in lab.sample(cuts, 6) {
       let isTaken = try takes(Array(bytes.prefix(cut)), lab, whole)
       #expect(!isTaken, "cut at \(cut)")
@@ -67,7 +68,7 @@ import Testing
     var random = SeededRandom(seed: 6)
     var positions = ([0] + frames).flatMap { [$0, $0 + 4, $0 + 6, $0 + 12] }
     positions += bytes.count - 30..<bytes.count
-    positions += (0..<25).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
+    positions += (0..<15).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
     positions = lab.sample(positions.filter { $0 < bytes.count }, 8)
     // Flips that no verification finds either: of bits that zstd does not use.
     var silent = 0

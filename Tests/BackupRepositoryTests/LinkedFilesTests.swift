@@ -30,7 +30,7 @@ import Testing
   }
 
   /// An edit that only the change time shows.
-  private static let quietEdit =
+  static let quietEdit =
     "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"
 
   /// The names of the entries that a snapshot took from its parent as they are.
@@ -251,8 +251,8 @@ import Testing
 
   @Test func whatChangedSinceIsRead() throws {
     for edit in [
-      "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a",
-      "cp -p a other; mv other a", "chmod 600 a", "touch -r a ../time; printf more > a; touch -r ../time a",
+      LinkedFilesTests.quietEdit, "cp -p a other; mv other a", "chmod 600 a",
+      "touch -r a ../time; printf more > a; touch -r ../time a",
     ] {
       let (lab, archive, target) = try scene()
       try lab.shell(edit, in: target)
@@ -267,14 +267,11 @@ import Testing
   func whatChangedMeanwhileIsRead(point: FaultPoint) throws {
     let (lab, archive, target) = try scene()
     try lab.shell("printf changed > restored/a; printf changed > restored/b")
-    let path = target + "/a"
     try lab.restore(archive, to: target) {
       $0.transaction.seams = Seams {
         if $0 == .rewalked { usleep(60_000) }
         guard $0 == point else { return }
-        let edit = "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"
-        try Command.succeed(
-          "/bin/sh", ["-ec", edit], directory: (path as NSString).deletingLastPathComponent)
+        try Command.succeed("/bin/sh", ["-ec", LinkedFilesTests.quietEdit], directory: target)
       }
     }
     #expect(try lab.read("a", in: target).hasPrefix("CONTENT"))

@@ -47,12 +47,11 @@ import Testing
 
   /// Examples of restic's documentation, for the reasons; what is kept is compared with a model and with restic itself.
   @Test func reasons() {
-    let sundays = [
-      "2019-09-01", "2019-09-08", "2019-09-15", "2019-09-22", "2019-09-29", "2019-10-06", "2019-10-13",
-      "2019-10-20",
-      "2019-10-27", "2019-11-03", "2019-11-10", "2019-11-17",
-    ].map { $0 + "T11:00:00Z" }
-    let archives = archives(sundays)
+    let archives = archives(
+      [
+        "2019-09-01", "2019-09-08", "2019-09-15", "2019-09-22", "2019-09-29", "2019-10-06", "2019-10-13",
+        "2019-10-20", "2019-10-27", "2019-11-03", "2019-11-10", "2019-11-17",
+      ].map { $0 + "T11:00:00Z" })
     #expect(
       kept(archives) { $0.monthly = 5 } == [
         "2019-09-01T11:00:00Z": ["oldest monthly"], "2019-09-29T11:00:00Z": ["monthly"],
