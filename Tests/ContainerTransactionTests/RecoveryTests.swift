@@ -98,10 +98,10 @@ import Testing
     // Before them, one that has not ended.
     let open = TransactionID("20250101T000000Z-00000000")
     var records = [JournalRecord(.begin, open)]
-    for number in 0..<5000 {
+    for number in 0..<1300 {
       let transaction = TransactionID(String(format: "20250102T000000Z-%08x", number))
       var begin = JournalRecord(.begin, transaction)
-      (begin.kind, begin.summary) = (.migrate, String(repeating: "s", count: 400))
+      (begin.kind, begin.summary) = (.migrate, String(repeating: "s", count: 1700))
       records += [begin, JournalRecord(.done, transaction)]
     }
     let old = try records.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }

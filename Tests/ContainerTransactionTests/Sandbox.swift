@@ -200,6 +200,9 @@ func expect(
 struct Stop: Error {}
 
 extension Seams {
+  /// For what only prepares a test: to search all processes for open files takes longer than all else of a small transaction.
+  static let alone = Seams(searchesOpenFiles: false) { _ in }
+
   /// Stops, or does something, when a point is reached for the nth time.
   static func at(
     _ point: FaultPoint, _ count: Int = 1, _ body: @escaping @Sendable () throws -> Void = { throw Stop() }

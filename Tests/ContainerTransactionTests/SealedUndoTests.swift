@@ -20,10 +20,10 @@ import Testing
     "auth_token": .string("canary-0123456789abcdef"), "bookmark": .data(Array("canary-data-0123456789".utf8)),
     "umlaut": .string("kanarienvögelchen-0123"),
   ]
-  static let needles: [[UInt8]] = [
-    Array("canary-".utf8), Array("kanarien".utf8), "kanarien".utf16.flatMap { [0, UInt8($0)] },
-    Array("canary-".utf16.flatMap { [0, UInt8($0)] }),
-    Array(Data("canary-".utf8).base64EncodedString().utf8.dropLast(3)),
+  static let needles: [Data] = [
+    Data("canary-".utf8), Data("kanarien".utf8), Data("kanarien".utf16.flatMap { [0, UInt8($0)] }),
+    Data("canary-".utf16.flatMap { [0, UInt8($0)] }),
+    Data(Data("canary-".utf8).base64EncodedString().utf8.dropLast(3)),
   ]
 
   /// A container whose settings hold secrets, changed once before they moved, in a format.
@@ -37,14 +37,14 @@ import Testing
     file.root["theme"] = .string("dark")
     try sandbox.live().create(Sandbox.settings, file.encoded(), mode: 0o640)
     try sandbox.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Sandbox.settings)
-    try sandbox.run { try Self.set("theme", "light", $0) }
+    try sandbox.run(faults: .alone) { try Self.set("theme", "light", $0) }
     // Under an older name, and inside of something else.
-    try sandbox.run { staged in
+    try sandbox.run(faults: .alone) { staged in
       guard var file = try staged.defaults(Sandbox.settings) else { return }
       file.root["old_token"] = .dictionary(["value": file.root["auth_token"] ?? .boolean(false)])
       try staged.setDefaults(file, at: Sandbox.settings)
     }
-    try sandbox.run { staged in
+    try sandbox.run(faults: .alone) { staged in
       guard var file = try staged.defaults(Sandbox.settings) else { return }
       file.root["old_token"] = nil
       try staged.setDefaults(file, at: Sandbox.settings)
@@ -115,8 +115,8 @@ import Testing
     let root = try Directory(sandbox.folder.path)
     try root.walk { entry in
       guard entry.status.type == .file else { return .into }
-      let bytes = try root.contents(entry.path)
-      if Self.needles.contains(where: bytes.contains) { found.append(entry.path.description) }
+      let bytes = Data(try root.contents(entry.path))
+      if Self.needles.contains(where: bytes.holds) { found.append(entry.path.description) }
       return .into
     }
     return found
@@ -196,7 +196,7 @@ import Testing
         ("Documents/session.json", Array("{\"token\": \"\(secret)\"}".utf8)),
         ("Documents/wide.txt", secret.utf16.flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }),
         ("Documents/base64.txt", Array(Data(secret.utf8).base64EncodedString().utf8)),
-        ("Documents/large.bin", (0..<2_500_000).map { _ in UInt8.random(in: 0...255, using: &random) }),
+        ("Documents/large.bin", random.bytes(2_500_000)),
         ("Documents/none", []), ("Documents/real.age", real),
         // These only start like age files.
         ("Documents/header.txt", Array("age-encryption.org/v1\n\(secret)".utf8)),

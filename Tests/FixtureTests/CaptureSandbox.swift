@@ -118,20 +118,20 @@ final class CaptureSandbox {
 
   /// Where any of some texts is in the fixture's files, their names and attributes, or in the report, in whatever form.
   func leaks(_ texts: [String], _ report: CaptureReport, in name: String = "made") throws -> [String] {
-    var places: [(String, [UInt8])] = [("the report", Array(try JSONEncoder().encode(report)))]
+    var places: [(String, Data)] = [("the report", try JSONEncoder().encode(report))]
     let listing = try TreeListing(directory("Fixtures/\(name)"))
     for path in listing.paths {
-      places.append(("the name \(path)", Array(path.utf8)))
-      places.append((path, Array(listing[path]?.content ?? Data())))
-      places.append(("the link \(path)", listing[path]?.linkTarget ?? []))
+      places.append(("the name \(path)", Data(path.utf8)))
+      places.append((path, listing[path]?.content ?? Data()))
+      places.append(("the link \(path)", Data(listing[path]?.linkTarget ?? [])))
       for (name, value) in listing[path]?.attributes ?? [:] {
-        places.append(("an attribute of \(path)", name + value))
+        places.append(("an attribute of \(path)", Data(name + value)))
       }
     }
     return texts.flatMap { text in
       Self.forms(of: text).flatMap { form, needle in
         places.compactMap { place, bytes in
-          Data(bytes).range(of: Data(needle)) == nil ? nil : "\(text) \(form) in \(place)"
+          bytes.holds(Data(needle)) ? "\(text) \(form) in \(place)" : nil
         }
       }
     }

@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(
-    "Each prefix, and each flipped bit, gives settings that can be written again, or an error",
+    "Each prefix, and each byte with a flipped bit, gives settings that can be written again, or an error",
     arguments: [
       "sample.xml", "sample.preferences_pb", "future.preferences_pb",
     ])
@@ -95,13 +95,13 @@ import Testing
     for cut in 0..<bytes.count { try check(Array(bytes.prefix(cut))) }
     if name == "sample.xml" { #expect(errors >= bytes.count - 1) }
     for index in bytes.indices {
-      for bit in 0..<8 {
+      for bit in TestExtent.isFull ? Array(0..<8) : [index % 8, (index + 3) % 8] {
         var damaged = bytes
         damaged[index] ^= 1 << UInt8(bit)
         try check(damaged)
       }
     }
-    #expect(errors > bytes.count)
+    #expect(errors > bytes.count / 2)
   }
 
   @Test("A large file is read once from its beginning to its end")
