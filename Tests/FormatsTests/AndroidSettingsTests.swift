@@ -100,7 +100,7 @@ import Testing
     // Its note would be lost.
     try file.set(nil, for: "theme")
     #expect(file.loss?.key == "theme")
-    #expect { try file.encoded() } throws: { ($0 as? DrydockError)?.code == .unsupported }
+    expectError(.unsupported) { try file.encoded() }
   }
 
   @Test("Elements that no app stores are preserved; of two entries the last counts")
@@ -124,7 +124,7 @@ import Testing
       var renamed = file
       (renamed.root["new"], renamed.root[key]) = (file.root[key], nil)
       #expect(renamed.loss?.key == "new")
-      #expect { try renamed.encoded() } throws: { ($0 as? DrydockError)?.code == .unsupported }
+      expectError(.unsupported) { try renamed.encoded() }
     }
 
     let twice = "<map><int name=\"a\" value=\"1\"/><int name=\"a\" value=\"2\"></int></map>"
@@ -138,9 +138,7 @@ import Testing
   ])
   func notRewritten(_ text: String) throws {
     let file = try SettingsFile(bytes: Array(text.utf8), path: "a.xml")
-    #expect { try file.encoded() } throws: {
-      ($0 as? DrydockError)?.code == .unsupported && "\($0)".contains("would lose")
-    }
+    expectError(.unsupported, "would lose") { try file.encoded() }
   }
 
   @Test("A character of more than 16 bits may be escaped as two surrogates, also in property lists")
@@ -156,9 +154,7 @@ import Testing
       for text in [
         "<map><string name=\"a\">\(half)</string></map>", "<plist><string>\(half)</string></plist>",
       ] {
-        #expect { try SettingsFile(bytes: Array(text.utf8), path: "a.xml") } throws: {
-          ($0 as? DrydockError)?.code == .malformed && "\($0)".contains("surrogate")
-        }
+        expectError(.malformed, "surrogate") { try SettingsFile(bytes: Array(text.utf8), path: "a.xml") }
       }
     }
   }
@@ -177,17 +173,13 @@ import Testing
       (.json, .dictionary(element.root), "the setting `odd` has a type that only Android's files have"),
     ]
     for (format, value, message) in cases {
-      #expect { try format.encode(value) } throws: {
-        ($0 as? DrydockError)?.code == .unsupported && "\($0)".contains(message)
-      }
+      expectError(.unsupported, message) { try format.encode(value) }
     }
   }
 
   @Test("EncryptedSharedPreferences are recognized, and not read")
   func encrypted() throws {
-    #expect { try Self.read("encrypted.xml") } throws: {
-      ($0 as? DrydockError)?.code == .unsupported && "\($0)".contains("keystore")
-    }
+    expectError(.unsupported, "keystore") { try Self.read("encrypted.xml") }
     let path = Self.place("encrypted.xml")
     #expect(try SettingsFile.settings(in: Self.sample("encrypted.xml"), path: path) == nil)
   }
@@ -268,9 +260,7 @@ import Testing
     ] as [(PropertyListValue, SettingsFile.Format, String)])
   func unfit(_ value: PropertyListValue, _ format: SettingsFile.Format, _ message: String) {
     #expect { try fit(value, format) } throws: { ($0 as? UnfitSetting)?.problem.contains(message) == true }
-    #expect { try SettingsFile(format: format, root: ["k": value]).encoded() } throws: {
-      ($0 as? DrydockError)?.code == .unsupported && "\($0)".contains(message)
-    }
+    expectError(.unsupported, message) { try SettingsFile(format: format, root: ["k": value]).encoded() }
   }
 
   @Test("A value of an unknown type stays in its format")

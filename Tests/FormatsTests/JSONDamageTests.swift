@@ -23,9 +23,7 @@ import Testing
     ("[\"äö\", x]", "line 1, column 8"),
   ])
   func refused(_ text: String, _ message: String) {
-    #expect { try JSONDocument(bytes: Array(text.utf8)) } throws: {
-      ($0 as? DrydockError)?.code == .malformed && String(describing: $0).contains(message)
-    }
+    expectError(.malformed, message) { try JSONDocument(bytes: Array(text.utf8)) }
   }
 
   @Test func nothingOfTheTextIsInTheMessage() {
@@ -36,9 +34,7 @@ import Testing
 
   @Test func notUTF8() {
     for bytes in [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22]] as [[UInt8]] {
-      #expect { try JSONDocument(bytes: bytes) } throws: {
-        "\($0)".contains("line 1, column 2: this byte is not UTF-8")
-      }
+      expectError(nil, "line 1, column 2: this byte is not UTF-8") { try JSONDocument(bytes: bytes) }
     }
     // UTF-16, with and without a mark.
     #expect(throws: DrydockError.self) { try JSONDocument(bytes: [0xFF, 0xFE, 0x7B, 0, 0x7D, 0]) }
@@ -51,7 +47,7 @@ import Testing
     }
     #expect(try JSONDocument(bytes: nested(201)).bytes == nested(201))
     for depth in [202, 100_000] {
-      #expect { try JSONDocument(bytes: nested(depth)) } throws: { "\($0)".contains("deeper than 200") }
+      expectError(nil, "deeper than 200") { try JSONDocument(bytes: nested(depth)) }
     }
     #expect(throws: DrydockError.self) {
       try JSONDocument(bytes: [UInt8](repeating: 0x5B, count: 100_000))

@@ -48,11 +48,7 @@ import Testing
     ("hello", "neither binary, XML nor OpenStep text"), ("{", "unexpected end"), ("(a)", "of type array"),
   ])
   func refused(_ text: String, _ message: String) {
-    #expect {
-      try read(text)
-    } throws: {
-      ($0 as? DrydockError)?.code == .malformed && String(describing: $0).contains(message)
-    }
+    expectError(.malformed, message) { try read(text) }
   }
 
   // Not arguments: the test runner writes each argument into many events.
@@ -98,11 +94,7 @@ import Testing
     for value: PropertyListValue in [1, .unsigned(.max), 1.5, .single(1), true, .date(Date()), [["a": 1]]] {
       var file = try read("{a = b;}")
       file.root["c"] = value
-      #expect {
-        try file.encoded()
-      } throws: {
-        ($0 as? DrydockError)?.code == .unsupported && String(describing: $0).contains("OpenStep")
-      }
+      expectError(.unsupported, "OpenStep") { try file.encoded() }
       // GNUstep's form has them.
       if case .array = value { continue }
       var typed = try read("{a = <*I5>;}")

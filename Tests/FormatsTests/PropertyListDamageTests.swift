@@ -12,9 +12,7 @@ import Testing
     ("<plist version=\"1.0\"><array/></plist>", "of type array"),
   ])
   func refused(_ text: String, _ message: String) {
-    #expect { try PropertyListFile(bytes: Array(text.utf8)) } throws: {
-      ($0 as? DrydockError)?.code == .malformed && String(describing: $0).contains(message)
-    }
+    expectError(.malformed, message) { try PropertyListFile(bytes: Array(text.utf8)) }
   }
 
   /// A binary list from offsets of one or two bytes: objects as given, the first on top.
@@ -54,10 +52,8 @@ import Testing
     // Two hundred levels and one, of which the inner ones are read first: the list on top holds each of them.
     var steps: [[UInt8]] = [[0xD1, 1, 2], key, [0xAF, 0x10, 201] + (3..<204).reversed().map { UInt8($0) }]
     for level in 3..<203 { steps.append([0xA1, UInt8(level + 1)]) }
-    #expect {
+    expectError(nil, "nested too deeply") {
       try PropertyListFile(bytes: binary(steps + [[0x09]], wide: true))
-    } throws: {
-      String(describing: $0).contains("nested too deeply")
     }
   }
 

@@ -1,0 +1,16 @@
+import DrydockErrors
+import Testing
+
+/// Expects an error by its code, or any error, and by a part of its words.
+func expectError(
+  _ code: DrydockError.Code?, _ words: String = "", sourceLocation: SourceLocation = #_sourceLocation,
+  _ body: () throws -> Any
+) {
+  do {
+    _ = try body()
+    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+  } catch {
+    let isExpected = code == nil || (error as? DrydockError)?.code == code
+    #expect(isExpected && "\(error)".contains(words), "\(error)", sourceLocation: sourceLocation)
+  }
+}
