@@ -16,7 +16,7 @@ import Testing
   private func capture(expecting manner: String, _ content: DatabaseSandbox.Content? = whole) throws {
     let before = try sandbox.listing()
     do {
-      let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+      let image = try sandbox.capture()
       #expect(image.manner == manner)
       if let content { #expect(try sandbox.content(image) == content) }
     }
@@ -38,7 +38,7 @@ import Testing
 
   @Test(arguments: ["DELETE", "WAL"]) func anImageDoesNotBlockWriters(mode: String) throws {
     try sandbox.make(mode)
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let image = try sandbox.capture()
     let writer = try sandbox.open("UPDATE account SET balance = balance + 1 WHERE id = 1")
     writer.closeInput()
     let written = try writer.wait()
@@ -129,12 +129,12 @@ import Testing
         """)
     // The image is let go of at once: its lock keeps writers out.
     let first = try sandbox.digest(
-      sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "a", busyTimeout: 1))
+      sandbox.capture(as: "a"))
     #expect(try sandbox.scratch.names().isEmpty == (mode == "WAL"))
     let inPlaceBytes = try sandbox.root.contents(sandbox.main)
 
     let reader = try sandbox.open("BEGIN; SELECT count(*) FROM account")
-    let used = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "b", busyTimeout: 1)
+    let used = try sandbox.capture(as: "b")
     #expect(used.manner == (mode == "WAL" ? "in place" : "copy"))
     try sandbox.store(used, as: "stored")
     let copied = try sandbox.scratch.contents("stored")
@@ -146,8 +146,8 @@ import Testing
     try reader.finish()
 
     // A reader that came and went changes nothing; a row does.
-    #expect(try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "c")) == first)
+    #expect(try sandbox.digest(sandbox.capture(as: "c")) == first)
     try sandbox.sqlite("UPDATE account SET note = 'other' WHERE id = 5")
-    #expect(try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "d")) != first)
+    #expect(try sandbox.digest(sandbox.capture(as: "d")) != first)
   }
 }

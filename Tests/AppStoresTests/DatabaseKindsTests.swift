@@ -12,10 +12,10 @@ import Testing
   @Test(arguments: ["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF", "WAL"]) func inUse(mode: String) throws
   {
     try sandbox.make(mode)
-    let idle = try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "idle"))
+    let idle = try sandbox.digest(sandbox.capture(as: "idle"))
     let reader = try sandbox.open("PRAGMA journal_mode=\(mode); BEGIN; SELECT count(*) FROM account")
     let before = try sandbox.listing()
-    let used = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "used", busyTimeout: 1)
+    let used = try sandbox.capture(as: "used")
     #expect(used.manner == (mode == "WAL" ? "in place" : "copy"))
     #expect(try sandbox.content(used) == DatabaseCaptureTests.whole)
     #expect(try sandbox.digest(used) == idle)
@@ -30,7 +30,7 @@ import Testing
     let writer = try sandbox.open(
       "PRAGMA journal_mode=\(mode); BEGIN IMMEDIATE; UPDATE account SET balance = 0 WHERE id < 100")
     let before = try sandbox.listing()
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let image = try sandbox.capture()
     #expect(try image.manner == "copy" && sandbox.content(image) == DatabaseCaptureTests.whole)
     #expect(try sandbox.listing().differences(from: before).isEmpty)
     try writer.finish()
@@ -43,7 +43,7 @@ import Testing
     try running.end()
     // Another snapshot that reads it: a shared lock, and no writer.
     let other = try #require(try DatabaseLock.share(sandbox.main, in: sandbox.root))
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let image = try sandbox.capture()
     #expect(try sandbox.content(image) == DatabaseCaptureTests.whole)
     withExtendedLifetime(other) {}
   }
@@ -53,7 +53,7 @@ import Testing
     try sandbox.leaveLog("UPDATE account SET note = 'x' WHERE id < 20")
     let before = try sandbox.listing()
     let other = try #require(try DatabaseLock.share(sandbox.main, in: sandbox.root))
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let image = try sandbox.capture()
     #expect(
       try sandbox.content(image) == DatabaseCaptureTests.whole && sandbox.digest(image) == sandbox.oracle())
     withExtendedLifetime(other) {}
@@ -62,24 +62,15 @@ import Testing
 
   @Test func anAppThatWritesDuringACaptureOfAnIdleOneIsNoticed() throws {
     try sandbox.make("WAL")
-    guard
-      case .inPlace(let pages) = try sandbox.root.capture(
-        sandbox.unit(), into: sandbox.scratch, as: "image")
-    else {
-      throw SystemFailure("not in place")
-    }
+    guard case .inPlace(let pages) = try sandbox.capture() else { throw SystemFailure("not in place") }
     #expect(try pages.isUnchanged())
     // Its own pages come before the checkpoint, the rest after it.
     let app = try sandbox.open("UPDATE account SET note = 'new'", "PRAGMA wal_checkpoint(PASSIVE)")
     #expect(try !pages.isUnchanged())
-    #expect(
-      try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", requiresStable: true)
-        .manner == "in place"
-    )
+    #expect(try sandbox.capture(requiresStable: true).manner == "in place")
     try app.finish()
     // Beside the first one, which holds its lock still.
-    let copied = try sandbox.root.capture(
-      sandbox.unit(), into: sandbox.scratch, as: "image", requiresStable: true)
+    let copied = try sandbox.capture(requiresStable: true)
     #expect(try copied.manner == "copy" && sandbox.content(copied) == DatabaseCaptureTests.whole)
     withExtendedLifetime(pages) {}
   }
@@ -88,12 +79,7 @@ import Testing
   @Test func aCaptureOutlivesCommitsAndCheckpoints() throws {
     try sandbox.make("WAL")
     let app = try sandbox.open("UPDATE account SET note = 'a'")
-    guard
-      case .inPlace(let pages) = try sandbox.root.capture(
-        sandbox.unit(), into: sandbox.scratch, as: "image")
-    else {
-      throw SystemFailure("not in place")
-    }
+    guard case .inPlace(let pages) = try sandbox.capture() else { throw SystemFailure("not in place") }
     let digest = try ContentDigest.of(pages).hex
     for mode in ["PASSIVE", "RESTART", "TRUNCATE"] {
       let written = try sandbox.sqlite(
@@ -112,7 +98,7 @@ import Testing
 
   @Test func namesDoNotMatterAndFilesMayBeLongerThanTheirPages() throws {
     try sandbox.make("WAL")
-    let whole = try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image"))
+    let whole = try sandbox.digest(sandbox.capture())
     // As an app does that lets its file grow in chunks.
     let bytes = try sandbox.root.contents(sandbox.main)
     try sandbox.root.create("blob", bytes + [UInt8](repeating: 0, count: 1 << 16))
@@ -131,7 +117,7 @@ import Testing
     try sandbox.root.removeFile(sandbox.main)
     try sandbox.root.create(sandbox.main, bytes)
     let before = try sandbox.listing()
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image")
+    let image = try sandbox.capture()
     #expect(image.manner == "raw")
     #expect(try sandbox.scratch.names().isEmpty)
     #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
@@ -148,7 +134,7 @@ import Testing
     if isOld { bytes[95] ^= 1 }
     try sandbox.root.removeFile(sandbox.main)
     try sandbox.root.create(sandbox.main, bytes)
-    #expect(try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image").manner == "raw")
+    #expect(try sandbox.capture().manner == "raw")
   }
 
   /// Zeros are what SQLite writes itself, in chunks.
@@ -159,7 +145,7 @@ import Testing
       as [([UInt8], UInt64)]
     {
       try RawFiles.write(sandbox.root.contents(sandbox.main) + added, to: Array(sandbox.path.utf8))
-      let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image")
+      let image = try sandbox.capture()
       #expect(try image.bytesBehind == count)
       try sandbox.store(image, as: "stored")
       #expect(try sandbox.scratch.contents("stored") == whole)

@@ -14,7 +14,7 @@ import Testing
   @discardableResult
   private func compare() throws -> String {
     let before = try sandbox.listing()
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let image = try sandbox.capture()
     let oracle = try sandbox.oracle()
     try sandbox.store(image, as: "stored")
     let manner = image.manner
@@ -114,7 +114,7 @@ import Testing
     try sandbox.root.removeDatabase(sandbox.main)
     try sandbox.sqlite("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE account(id, balance)")
     try sandbox.root.create("db.sqlite-wal", stray)
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let image = try sandbox.capture()
     #expect(image.manner != "in place" || image.manner == "raw")
   }
 

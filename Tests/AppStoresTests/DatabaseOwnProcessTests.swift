@@ -59,7 +59,7 @@ import Testing
   @Test func anAppThatOpensItDuringACaptureKeepsItsLocks() throws {
     let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
-    var image: DatabaseImage? = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image")
+    var image: DatabaseImage? = try sandbox.capture()
     #expect(image?.manner == "in place")
     let queue = try DatabaseQueue(path: sandbox.path)
     try queue.inDatabase { db in
@@ -77,8 +77,8 @@ import Testing
     try sandbox.make("WAL")
     try sandbox.leaveLog("UPDATE account SET note = 'x' WHERE id < 20")
     let before = try sandbox.listing()
-    let first = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "first")
-    let second = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "second")
+    let first = try sandbox.capture(as: "first")
+    let second = try sandbox.capture(as: "second")
     #expect(first.manner == "in place" && second.manner == "in place")
     #expect(try sandbox.digest(first) == sandbox.digest(second))
     #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)

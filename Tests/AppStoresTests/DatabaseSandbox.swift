@@ -53,6 +53,11 @@ struct DatabaseSandbox {
     return try #require(try root.databaseUnit(main, status: status))
   }
 
+  /// Captures the database into the scratch directory.
+  func capture(as name: ContainerPath = "image", requiresStable: Bool = false) throws -> DatabaseImage {
+    try root.capture(unit(), into: scratch, as: name, busyTimeout: 1, requiresStable: requiresStable)
+  }
+
   func listing() throws -> TreeListing { try TreeListing(folder("live")) }
 
   /// What a captured image holds.

@@ -12,7 +12,7 @@ import Testing
   /// Captures, and gives the manner, and the content of what SQLite can open; the live files stay as they are.
   private func capture(_ sandbox: DatabaseSandbox) throws -> (manner: String, DatabaseSandbox.Content?) {
     let before = try sandbox.listing()
-    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let image = try sandbox.capture()
     #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched) == [])
     return (image.manner, image.manner == "raw" ? nil : try sandbox.content(image))
   }
