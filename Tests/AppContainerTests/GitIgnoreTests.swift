@@ -102,7 +102,7 @@ import Testing
     let folder = try TemporaryDirectory()
     let tree = try repository(folder)
     var random = SeededRandom(seed: 20_261_121)
-    for _ in 0..<300 {
+    for _ in 0..<(TestExtent.isFull ? 300 : 60) {
       let lines = (0..<Int.random(in: 1...4, using: &random)).map { _ in
         (0..<Int.random(in: 1...5, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }
           .joined()

@@ -10,7 +10,7 @@ struct ShardTests {
   @Test("Every name is in exactly one shard, whatever their number")
   func partition() throws {
     var random = SeededRandom(seed: 18)
-    for _ in 0..<200 {
+    for _ in 0..<40 {
       let count = Int.random(in: 1...64, using: &random)
       let shards = try (1...count).map { try Shard($0, of: count) }
       for _ in 0..<20 {

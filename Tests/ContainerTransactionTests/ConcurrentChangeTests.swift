@@ -179,7 +179,7 @@ import Testing
   @Test(arguments: [CommitPreference.exchange, .inPlace])
   func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
     for point in Self.points(commit) {
-      let sandbox = try commit == .exchange ? Sandbox(files: Self.files) : Sandbox(notes: [])
+      let sandbox = try Sandbox(files: Self.files)
       let old = try sandbox.listing()
       let isNew = Self.after.contains(point)
       do {
