@@ -10,7 +10,7 @@ import Testing
     _ steps: String, down: String, losses: String?
   ) throws -> (found: [String], notes: [String]) {
     try SuiteSandbox.with { sandbox in
-      try sandbox.makeSound()
+      try sandbox.makeSound(recorded: false)
       let vault = "[{service: s, account: first, accessible: whenUnlocked, value: made up}]"
       try sandbox.fixture("one", more: "container: {vault: \(vault)}")
       try sandbox.migration(
@@ -76,7 +76,7 @@ import Testing
   @Test("A value that was lost stays lost for older versions")
   func older() throws {
     try SuiteSandbox.with { sandbox in
-      try sandbox.makeSound()
+      try sandbox.makeSound(recorded: false)
       try sandbox.write(
         "Migrations/0003_notes.sql",
         """
@@ -104,7 +104,7 @@ import Testing
       ])
     for losses in ["down-loses: x", "down-loses: {}", "down-loses: {task.title: ''}", "down-lose: {a: b}"] {
       try SuiteSandbox.with { sandbox in
-        try sandbox.makeSound()
+        try sandbox.makeSound(recorded: false)
         try sandbox.migration("0003_notes", Self.drop, more: losses)
         let error = #expect(throws: DrydockError.self) { try sandbox.catalog() }
         let words = ["name columns", "give a reason for `task.title`", "unknown key `down-lose`"]

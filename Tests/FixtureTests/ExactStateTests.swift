@@ -46,7 +46,7 @@ struct ExactStateTests {
 
   @Test("What another program changes beside the transaction does not go unnoticed")
   func tampered() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     // Its name is this test's alone: others run at the same time.
     try sandbox.write("Fixtures/new/container/Documents/tampered.md", "x")
     // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
@@ -74,7 +74,7 @@ struct ExactStateTests {
 
   @Test("Migrating again must change nothing")
   func again() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     let runner = try FixtureRunner(catalog: sandbox.catalog(), configuration: sandbox.configuration)
     let fixture = try Fixture.load(sandbox.directory("Fixtures/one"))
     let work = FixtureWork(fixture: fixture, runner: runner, scratch: try Directory(sandbox.directory.path))

@@ -87,7 +87,7 @@ struct SuiteCheckTests {
 
   @Test("It names place and migration", arguments: breaks)
   func broken(_ broken: Break) throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: broken.finds.joined().contains { $0.contains("golden") })
     try sandbox.migration(broken.migration, broken.steps, more: broken.more)
     let found = try sandbox.found()
     for parts in broken.finds {
@@ -113,7 +113,7 @@ struct SuiteCheckTests {
 
   @Test("Rows may go where that is announced, and tables may be renamed")
   func announced() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     func losses() throws -> [String] { try sandbox.found().filter { $0.contains("lost-rows") } }
     try sandbox.migration(
       "0003_notes",
@@ -188,7 +188,7 @@ struct SuiteCheckTests {
       ),
     ])
   func rebuilt(_ steps: String, _ expected: String?) throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     try sandbox.migration("0003_notes", steps)
     let found = try sandbox.found().filter { $0.contains("lost-rows") }
     #expect(found.count == (expected == nil ? 0 : 2), "\(found)")
@@ -198,7 +198,7 @@ struct SuiteCheckTests {
   @Test("A reason is for the tables that it names, and the rows of all others are counted")
   func named() throws {
     let up = "DROP TABLE tag; DELETE FROM task WHERE done = 1"
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     let tag = "CREATE TABLE tag (name TEXT); INSERT INTO tag VALUES ('x');"
     let task = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, done INTEGER);"
     try sandbox.fixture("one", sql: "\(tag)\(task) INSERT INTO task VALUES (1, 'a', 0), (2, 'b', 1);")
@@ -219,7 +219,7 @@ struct SuiteCheckTests {
 
   @Test("What `loses` names and no fixture loses is a note, where steps do not announce losses themselves")
   func unusedLosses() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     try sandbox.fixture(
       "one",
       sql:
@@ -243,7 +243,7 @@ struct SuiteCheckTests {
 
   @Test("Fixtures and goldens may have tables in an order that only the app knows, if it is declared")
   func collations() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     let sql = """
       CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT COLLATE LOCALIZED UNIQUE, done INTEGER);
       CREATE TABLE word (w TEXT COLLATE LOCALIZED PRIMARY KEY, n) WITHOUT ROWID;
@@ -277,7 +277,7 @@ struct SuiteCheckTests {
         queries:
           - {database: notes, sql: "SELECT sum(done * id) FROM item", before: "SELECT sum(done * id) FROM task", rows: before}
       """
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     try sandbox.fixture("sum", more: expect)
     func found(_ value: String) throws -> [String] {
       let copy = "INSERT INTO task_new (id, title, done) SELECT id, title, \(value) FROM task"
@@ -304,7 +304,7 @@ struct SuiteCheckTests {
       CREATE VIRTUAL TABLE f USING fts5(body\(content)); INSERT INTO f(rowid, body) SELECT id, body FROM note;
 
       """
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     try sandbox.fixture("one", sql: sql)
     try sandbox.record()
     try sandbox.fixture("one", sql: sql + damage + ";\n")
@@ -342,7 +342,7 @@ struct SuiteCheckTests {
 
   @Test("A volatile name that matches at no version is found; one of an old or a new version is right")
   func volatileNames() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     try sandbox.fixture(
       "one",
       more: "volatile: {settings: [theme, look, sizes], columns: [task.note, TASK.title, task.titel], "
@@ -358,7 +358,7 @@ struct SuiteCheckTests {
 
   @Test("Many migrations go down one by one, each by what it wrote down")
   func longWayDown() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     for number in 4...16 {
       let name = (number < 10 ? "000" : "00") + "\(number)_more"
       try sandbox.migration(name, "  - defaults.set: {values: {more\(number): 1}}")
@@ -370,7 +370,7 @@ struct SuiteCheckTests {
 
   @Test("A way down that the next one hides is found")
   func hiddenWayDown() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     let set = "UPDATE task SET title = '"
     // Back from 3 to 2 leaves another title, and back from 2 to 1 writes the right one over it.
     try sandbox.migration(
@@ -406,7 +406,7 @@ struct SuiteCheckTests {
 
   @Test("What must fail fails with the words that are expected")
   func refusals() throws {
-    try sandbox.makeSound()
+    try sandbox.makeSound(recorded: false)
     try sandbox.fixture("bad", more: "expect: {error: the disk is full}")
     var found = try sandbox.found().filter { $0.hasPrefix("bad") }
     #expect(found == ["bad: migration: migrating succeeded, and `expect` says that it fails"])
