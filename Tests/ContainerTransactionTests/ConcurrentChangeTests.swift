@@ -123,22 +123,40 @@ import Testing
     #expect(try sandbox.exists("Documents/Inbox/in"))
   }
 
-  @Test(arguments: between) func whatBothWroteIsKeptBeside(point: FaultPoint) throws {
+  @Test(
+    arguments: between.map { (.exchange, $0, 1) } + between.map { (.inPlace, $0, 1) }
+      + (1...3).map { (.inPlace, .moved, $0) } as [(CommitPreference, FaultPoint, Int)])
+  func whatBothWroteIsKeptBeside(commit: CommitPreference, point: FaultPoint, count: Int) throws {
     let sandbox = try Sandbox(files: Self.files)
-    let outcome = try run(sandbox, at: point) {
-      try sandbox.save("Documents/empty.txt", "the app's")
-      try sandbox.put("Documents/written.txt", "the app's, too")
-      try sandbox.put("Documents/Inbox/late", "into a removed directory")
-    }
+    let place: StateDirectory.Place = commit == .exchange ? .beside : .inside
+    let outcome = try sandbox.run(
+      faults: .at(point, count) {
+        try sandbox.put("Documents/fresh.txt", "app")
+        try sandbox.save("Documents/saved", "saved by the app")
+        try sandbox.live().removeFile("Library/x/y/z")
+        try sandbox.save("Documents/empty.txt", "the app's")
+        try sandbox.put("Documents/written.txt", "the app's, too")
+        try sandbox.put("Documents/Inbox/late", "into a removed directory")
+      }, commit: commit)
     #expect(
-      outcome.conflicts == ["Documents/Inbox/late", "Documents/empty.txt", "Documents/written.txt"],
-      "\(outcome.conflicts)")
+      try sandbox.text("Documents/fresh.txt") == "app"
+        && sandbox.text("Documents/saved") == "saved by the app")
+    #expect(try !sandbox.exists("Library/x/y/z"))
     #expect(
       try sandbox.text("Documents/empty.txt") == "replaced"
         && sandbox.text("Documents/written.txt") == "written")
-    #expect(try sandbox.conflictCopy("Documents/empty.txt", of: outcome) == "the app's")
-    #expect(try sandbox.conflictCopy("Documents/written.txt", of: outcome) == "the app's, too")
-    #expect(try sandbox.conflictCopy("Documents/Inbox/late", of: outcome) == "into a removed directory")
+    #expect(try sandbox.stages().isEmpty)
+    // A directory that had gone already when the app made it anew is the app's.
+    let isGone = try !sandbox.exists("Documents/Inbox")
+    #expect(isGone || (point == .moved && count > 1))
+    let late: [ContainerPath] = isGone ? ["Documents/Inbox/late"] : []
+    #expect(
+      outcome.conflicts == late + ["Documents/empty.txt", "Documents/written.txt"], "\(outcome.conflicts)")
+    #expect(try sandbox.conflictCopy("Documents/empty.txt", of: outcome, place) == "the app's")
+    #expect(try sandbox.conflictCopy("Documents/written.txt", of: outcome, place) == "the app's, too")
+    let path: ContainerPath = "Documents/Inbox/late"
+    let text = try isGone ? sandbox.conflictCopy(path, of: outcome, place) : sandbox.text(path)
+    #expect(text == "into a removed directory")
   }
 
   /// By a program that was not seen, and has a directory of the old tree open.

@@ -83,39 +83,6 @@ import Testing
     #expect(try texts == ["app", ""] && sandbox.stages().isEmpty)
   }
 
-  @Test(arguments: [(FaultPoint.rewalked, 1), (.committed, 1), (.moved, 1), (.moved, 2), (.moved, 3)])
-  func whatAnAppWritesMeanwhileIsNotLost(point: FaultPoint, count: Int) throws {
-    let sandbox = try Sandbox(files: CommitFaultTests.files)
-    let outcome = try sandbox.run(
-      faults: .at(point, count) {
-        try sandbox.put("Documents/fresh.txt", "app")
-        try sandbox.save("Documents/saved", "saved by the app")
-        try sandbox.live().removeFile("Library/x/y/z")
-        try sandbox.save("Documents/empty.txt", "the app's")
-        try sandbox.put("Documents/written.txt", "the app's, too")
-        try sandbox.put("Documents/Inbox/late", "into a removed directory")
-      }, commit: .inPlace)
-    #expect(
-      try sandbox.text("Documents/fresh.txt") == "app"
-        && sandbox.text("Documents/saved") == "saved by the app")
-    #expect(try !sandbox.exists("Library/x/y/z"))
-    #expect(
-      try sandbox.text("Documents/empty.txt") == "replaced"
-        && sandbox.text("Documents/written.txt") == "written")
-    #expect(try sandbox.stages().isEmpty)
-    // A directory that had gone already when the app made it anew is the app's.
-    let isGone = try !sandbox.exists("Documents/Inbox")
-    #expect(isGone || (point == .moved && count > 1))
-    let late: [ContainerPath] = isGone ? ["Documents/Inbox/late"] : []
-    #expect(
-      outcome.conflicts == late + ["Documents/empty.txt", "Documents/written.txt"], "\(outcome.conflicts)")
-    #expect(try sandbox.conflictCopy("Documents/empty.txt", of: outcome, .inside) == "the app's")
-    #expect(try sandbox.conflictCopy("Documents/written.txt", of: outcome, .inside) == "the app's, too")
-    let path: ContainerPath = "Documents/Inbox/late"
-    let text = try isGone ? sandbox.conflictCopy(path, of: outcome, .inside) : sandbox.text(path)
-    #expect(text == "into a removed directory")
-  }
-
   @Test func directoriesThatMayNotBeWritten() throws {
     let sandbox = try Sandbox(files: CommitFaultTests.files)
     try sandbox.live().setMode(0o555, of: "Documents/Inbox")
