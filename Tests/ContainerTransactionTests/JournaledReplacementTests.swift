@@ -8,22 +8,26 @@ import Testing
 
 /// The commit in place: what happens when it stops, and when others write, at each of its moments.
 @Suite struct InPlaceTests {
+  /// Stops the commit of a change after each of its moves, and at last commits it; gives the number of stops.
+  private func stopped(_ sandbox: Sandbox, _ body: (StagedContainer) throws -> Void) throws -> Int {
+    let old = try sandbox.listing()
+    for number in 1...100 {
+      do {
+        try sandbox.run(faults: .at(.moved, number), commit: .inPlace, body)
+        return number - 1
+      } catch is Stop {
+        expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
+        #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
+        _ = try Transaction.inspect(sandbox.container()) { try $0.status(of: Sandbox.database) }
+      }
+    }
+    return 100
+  }
+
   @Test func stoppedAfterEveryMove() throws {
     let sandbox = try Sandbox(notes: ["--leave-wal"])
     let old = try sandbox.listing()
-    var stops = 0
-    for number in 1...100 {
-      do {
-        try sandbox.run(faults: .at(.moved, number), commit: .inPlace)
-        break
-      } catch is Stop {
-        stops += 1
-        expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
-        #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
-        _ = try Transaction.inspect(sandbox.container()) { try $0.isDatabase(Sandbox.database) }
-      }
-    }
-    #expect(stops > 6)
+    #expect(try stopped(sandbox, Sandbox.change) > 6)
     try sandbox.rollback(commit: .inPlace)
     expectNone(try sandbox.listing().changes(from: old))
   }
@@ -108,14 +112,7 @@ import Testing
       try staged.putLink(at: "l", target: [0x61], metadata: nil)
       try staged.remove("d")
     }
-    for number in 1...100 {
-      do {
-        try sandbox.run(faults: .at(.moved, number), commit: .inPlace, body)
-        break
-      } catch is Stop {
-        expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
-      }
-    }
+    #expect(try stopped(sandbox, body) > 2)
     #expect(try sandbox.listing().paths == ["a", "f", "f/g", "f/g/h", "l"])
     try sandbox.rollback(commit: .inPlace)
     expectNone(try sandbox.listing().changes(from: old))

@@ -119,12 +119,8 @@ import Testing
     try sandbox.live().createDirectories(Sandbox.settings.parent, mode: 0o755)
     let old = PropertyListFile(format: .binary, root: ["auth_token": .string("correct horse battery")])
     try sandbox.live().create(Sandbox.settings, old.encoded(), mode: 0o640)
-    try sandbox.run { staged in
-      guard var file = try staged.defaults(Sandbox.settings) else { return }
-      let secret = file.root["auth_token"]
-      file.root["label"] = secret
-      file.root["auth_token"] = nil
-      try staged.setDefaults(file, at: Sandbox.settings)
+    try sandbox.run {
+      try $0.changeSettings { ($0["label"], $0["auth_token"]) = ($0["auth_token"], nil) }
     }
     var new = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings))
     new.root["label"] = .string("blue")

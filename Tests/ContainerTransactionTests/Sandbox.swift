@@ -10,6 +10,7 @@ import Testing
 @testable import AppStores
 @testable import ContainerTransaction
 @testable import FileSystem
+@testable import Formats
 
 /// A container in a temporary directory, with what the tests do to it.
 struct Sandbox {
@@ -82,11 +83,10 @@ struct Sandbox {
 
   /// The usual change: a setting, two files, a removal, a new directory, and rows when there is a database.
   static func change(_ staged: StagedContainer) throws {
-    if var file = try staged.defaults(settings) {
-      file.root["theme"] = .string("green")
-      file.root["user_name"] = nil
-      file.root["added"] = .integer(1)
-      try staged.setDefaults(file, at: settings)
+    try staged.changeSettings {
+      $0["theme"] = .string("green")
+      $0["user_name"] = nil
+      $0["added"] = .integer(1)
     }
     if try staged.status(of: database) != nil {
       try staged.writeDatabase(at: database) { db in
@@ -146,6 +146,15 @@ struct Sandbox {
     let copies = try #require(try state(place)).directory("conflict")
     let folder = try copies.directory(ContainerPath(#require(outcome.transaction).description))
     return String(decoding: try folder.contents(path), as: UTF8.self)
+  }
+}
+
+extension StagedContainer {
+  /// Changes the settings, when there are any.
+  func changeSettings(_ body: (inout PropertyListDictionary) throws -> Void) throws {
+    guard var file = try defaults(Sandbox.settings) else { return }
+    try body(&file.root)
+    try setDefaults(file, at: Sandbox.settings)
   }
 }
 
@@ -242,17 +251,10 @@ struct GroupSandbox {
     try Directory(folder("Shared")).setMode(0o750, of: "one")
   }
 
-  func put(_ path: String, _ text: String) throws {
-    let base = try Directory(folder.path)
-    try base.createDirectories(ContainerPath(path).parent, mode: 0o755)
-    try RawFiles.write(Array(text.utf8), to: Array("\(folder.path)/\(path)".utf8))
-  }
-
-  func text(_ path: String) throws -> String {
-    String(decoding: try Directory(folder.path).contents(ContainerPath(path)), as: UTF8.self)
-  }
-
-  func exists(_ path: String) throws -> Bool { try Directory(folder.path).status(ContainerPath(path)) != nil }
+  private var files: Sandbox { Sandbox(folder: folder, root: folder.path) }
+  func put(_ path: String, _ text: String) throws { try files.put(path, text) }
+  func text(_ path: ContainerPath) throws -> String { try files.text(path) }
+  func exists(_ path: ContainerPath) throws -> Bool { try files.exists(path) }
 
   func container(_ name: String = "c") throws -> Container {
     var configuration = ContainerConfiguration()

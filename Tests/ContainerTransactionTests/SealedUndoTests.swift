@@ -39,23 +39,17 @@ import Testing
     try sandbox.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Sandbox.settings)
     try sandbox.run(faults: .alone) { try Self.set("theme", "light", $0) }
     // Under an older name, and inside of something else.
-    try sandbox.run(faults: .alone) { staged in
-      guard var file = try staged.defaults(Sandbox.settings) else { return }
-      file.root["old_token"] = .dictionary(["value": file.root["auth_token"] ?? .boolean(false)])
-      try staged.setDefaults(file, at: Sandbox.settings)
+    try sandbox.run(faults: .alone) {
+      try $0.changeSettings {
+        $0["old_token"] = .dictionary(["value": $0["auth_token"] ?? .boolean(false)])
+      }
     }
-    try sandbox.run(faults: .alone) { staged in
-      guard var file = try staged.defaults(Sandbox.settings) else { return }
-      file.root["old_token"] = nil
-      try staged.setDefaults(file, at: Sandbox.settings)
-    }
+    try sandbox.run(faults: .alone) { try $0.changeSettings { $0["old_token"] = nil } }
     try body(sandbox, keys)
   }
 
   private static func set(_ key: String, _ value: String, _ staged: StagedContainer) throws {
-    guard var file = try staged.defaults(Sandbox.settings) else { return }
-    file.root[key] = .string(value)
-    try staged.setDefaults(file, at: Sandbox.settings)
+    try staged.changeSettings { $0[key] = .string(value) }
   }
 
   /// What a migration does: each secret becomes an item, and its setting goes.
@@ -384,13 +378,12 @@ import Testing
         case 0: try sandbox.run(commit: commit) { try Self.set("theme", "step \(step)", $0) }
         case 1:
           // A rename, or something around it.
-          try sandbox.run(commit: commit) { staged in
-            guard var file = try staged.defaults(Sandbox.settings), let value = file.root["auth_token"] else {
-              return
+          try sandbox.run(commit: commit) {
+            try $0.changeSettings { root in
+              guard let value = root["auth_token"] else { return }
+              root["auth_token"] = nil
+              root["token-\(step)"] = step.isMultiple(of: 2) ? value : .array([value])
             }
-            file.root["auth_token"] = nil
-            file.root["token-\(step)"] = step.isMultiple(of: 2) ? value : .array([value])
-            try staged.setDefaults(file, at: Sandbox.settings)
           }
         case 2:
           try sandbox.run(kind: .restore, commit: commit) { try $0.write(original, to: Sandbox.settings) }
