@@ -20,6 +20,8 @@ struct Sandbox {
   let folder: TemporaryDirectory
   /// The container's root: `c` in the folder, unless it is another one.
   let root: String
+  /// For tests in which no other process has it open: to search all processes takes longer than all else of a small transaction.
+  var isScratch = false
 
   init(folder: TemporaryDirectory, root: String? = nil) {
     self.folder = folder
@@ -39,7 +41,11 @@ struct Sandbox {
     for (path, text) in files { try put(path, text) }
   }
 
-  func container() throws -> Container { try Container(at: root) }
+  func container() throws -> Container {
+    var container = try Container(at: root)
+    container.isScratch = isScratch
+    return container
+  }
   func live() throws -> Directory { try Directory(root) }
   /// All of the container but Drydock's own state in it.
   func listing() throws -> TreeListing { try TreeListing(root).without(".drydock-state") }
@@ -209,9 +215,6 @@ func expect(
 struct Stop: Error {}
 
 extension Seams {
-  /// For what only prepares a test: to search all processes for open files takes longer than all else of a small transaction.
-  static let alone = Seams(searchesOpenFiles: false) { _ in }
-
   /// Stops, or does something, when a point is reached for the nth time.
   static func at(
     _ point: FaultPoint, _ count: Int = 1, _ body: @escaping @Sendable () throws -> Void = { throw Stop() }

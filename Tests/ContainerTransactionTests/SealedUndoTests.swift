@@ -31,20 +31,21 @@ import Testing
     _ format: PropertyListFile.Format = .binary, _ body: (Sandbox, DeviceKeys) throws -> Void
   ) throws {
     let keys = DeviceKeys(try AgeIdentity.generate())
-    let sandbox = try Sandbox(files: ["Documents/empty.txt": ""])
+    var sandbox = try Sandbox(files: ["Documents/empty.txt": ""])
+    sandbox.isScratch = true
     try sandbox.live().createDirectories(Sandbox.settings.parent, mode: 0o755)
     var file = PropertyListFile(format: format, root: Self.secrets)
     file.root["theme"] = .string("dark")
     try sandbox.live().create(Sandbox.settings, file.encoded(), mode: 0o640)
     try sandbox.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Sandbox.settings)
-    try sandbox.run(faults: .alone) { try Self.set("theme", "light", $0) }
+    try sandbox.run { try Self.set("theme", "light", $0) }
     // Under an older name, and inside of something else.
-    try sandbox.run(faults: .alone) {
+    try sandbox.run {
       try $0.changeSettings {
         $0["old_token"] = .dictionary(["value": $0["auth_token"] ?? .boolean(false)])
       }
     }
-    try sandbox.run(faults: .alone) { try $0.changeSettings { $0["old_token"] = nil } }
+    try sandbox.run { try $0.changeSettings { $0["old_token"] = nil } }
     try body(sandbox, keys)
   }
 

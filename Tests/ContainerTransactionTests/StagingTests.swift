@@ -167,7 +167,8 @@ private struct Model {
 
   @Test(arguments: 1...(TestExtent.isFull ? 25 : 10) as ClosedRange<UInt64>)
   func agreesWithAModel(seed: UInt64) throws {
-    let sandbox = try Sandbox(files: Self.start)
+    var sandbox = try Sandbox(files: Self.start)
+    sandbox.isScratch = true
     try sandbox.live().link("six", in: sandbox.live(), to: "d/linked")
     try sandbox.live().setMode(0o640, of: "a/one")
     try sandbox.live().setAttribute(ExtendedAttribute(name: "user.kept", value: [9]), of: "a/two")
