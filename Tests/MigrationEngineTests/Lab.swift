@@ -42,7 +42,12 @@ final class Lab {
   }
 
   var container: Container {
-    get throws { try Container(at: directory("container"), configuration: configuration) }
+    get throws {
+      var container = try Container(at: directory("container"), configuration: configuration)
+      // To sync it, and to search other processes for open files, would take longer than most migrations here.
+      container.isScratch = true
+      return container
+    }
   }
   var options: TransactionOptions {
     var options = TransactionOptions()

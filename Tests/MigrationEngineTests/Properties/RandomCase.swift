@@ -79,7 +79,9 @@ struct RandomCase {
       ]
     }
     configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
-    return try Container(at: folder(name), configuration: configuration)
+    var container = try Container(at: folder(name), configuration: configuration)
+    container.isScratch = true
+    return container
   }
 
   // MARK: Running
