@@ -94,7 +94,9 @@ struct AndroidBackupTests {
   func flips(_ name: String) throws {
     let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: Samples.path(name + ".ab"))))
     let directory = try TemporaryDirectory()
-    for index in Array(0..<600) + Array(stride(from: 600, to: bytes.count, by: 641)) {
+    // Most cost the derivation of a key.
+    let header = stride(from: 0, to: 600, by: TestExtent.isFull ? 1 : 5)
+    for index in Array(header) + Array(stride(from: 600, to: bytes.count, by: 641)) {
       var changed = bytes
       changed[index] ^= 0x11
       try RawFiles.write(changed, to: Array(directory("changed.ab").utf8))
