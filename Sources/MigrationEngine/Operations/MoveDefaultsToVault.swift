@@ -72,57 +72,54 @@ struct MoveDefaultsToVault: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    let file = try target.path(in: stage)
-    try recorded.noteMade(stage.container.vaultPath, on: stage)
+    let (file, path) = try (target.path(in: stage), stage.container.vaultPath)
+    try recorded.noteMade(path, on: stage)
+    var vault = try stage.vault()
+    var written: [(key: String, item: VaultItem)] = []
     var changes: [SealedItems.Change] = []
+    let now = UTCTime.text(Date())
     for (key, account) in moves {
       var item = template
       item.account = account
-      if try stage.vault()?[item.id] != nil { recorded.skipped.append(key) }
+      let before = vault?[item.id]
+      if before != nil { recorded.skipped.append(key) }
       guard let value = try edit.source(key, ifMissing) else { continue }
       var bytes = try encoding.bytes(
         of: value, key: key, isIndented: false, argument: ("as", [.raw, .text, .json]))
       item.value = SecretBytes(wiping: &bytes)
-      let before = try stage.vault()?[item.id]
-      guard let vault = try put(item, of: key, stage, &edit.notes) else { continue }
-      stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: vault.recipients)
+      (item.created, item.modified) = (before == nil ? now : before?.created, now)
+      var changed = try vault ?? Vault(new: stage.requireDeviceKeys(name))
+      if let before, before.value == item.value {
+        edit.notes.append("the vault item \(item) has the value of `\(key)` already: the setting is removed")
+      } else {
+        let problem = "the vault item \(item) exists already, with another value than the setting `\(key)`"
+        guard try before == nil || ifExists.replaces(or: problem, path: path) else {
+          edit.notes.append(
+            "the vault item \(item) exists already: kept, and the setting `\(key)` left unchanged")
+          continue
+        }
+        changed.put(item)
+        written.append((key, item))
+      }
+      stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: changed.recipients)
       edit.values[key] = nil
-      changes.append((before, vault[item.id]))
+      changes.append((before, changed[item.id]))
       recorded.types.append(.init(file: file, key: key, before: StoredValue(value.emptied)))
+      vault = changed
     }
-    if let vault = try stage.vault() { recorded.items = try SealedItems(changes, sealedAs: vault) }
+    if let vault {
+      if !written.isEmpty { try stage.setVault(vault) }
+      // Before the settings go.
+      let read = try stage.vault()
+      for (key, item) in written where read?[item.id] != item {
+        throw StepFailure(
+          message: "the vault item \(item), read back, differs from the setting `\(key)`",
+          path: path.description)
+      }
+      recorded.items = try SealedItems(changes, sealedAs: vault)
+    }
     // The values are recorded only in the sealed items.
     return try edit.save(to: stage)
-  }
-
-  /// Seals an item into the vault and reads it back; nil when an existing one is kept.
-  private func put(
-    _ item: VaultItem, of key: String, _ stage: StagedContainer, _ notes: inout [String]
-  ) throws -> Vault? {
-    var vault = try stage.vault() ?? Vault(new: stage.requireDeviceKeys(name))
-    var item = item
-    let now = UTCTime.text(Date())
-    (item.created, item.modified) = (now, now)
-    if let existing = vault[item.id] {
-      if existing.value == item.value {
-        notes.append("the vault item \(item) has the value of `\(key)` already: the setting is removed")
-        return vault
-      }
-      let problem = "the vault item \(item) exists already, with another value than the setting `\(key)`"
-      guard try ifExists.replaces(or: problem, path: stage.container.vaultPath) else {
-        notes.append("the vault item \(item) exists already: kept, and the setting `\(key)` left unchanged")
-        return nil
-      }
-      item.created = existing.created
-    }
-    vault.put(item)
-    try stage.setVault(vault)
-    guard let written = try stage.vault()?[item.id], written == item else {
-      throw StepFailure(
-        message: "the vault item \(item), read back, differs from the setting `\(key)`",
-        path: stage.container.vaultPath.description)
-    }
-    return vault
   }
 }
 
