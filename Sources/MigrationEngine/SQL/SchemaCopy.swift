@@ -99,9 +99,9 @@ final class SchemaTrial: @unchecked Sendable {
       keep(trial)
       return trial.last.faults
     }
-    if !trial.copy(objects) {
+    if !trial.adopt(objects) {
       trial = try SchemaTrial()
-      _ = trial.copy(objects)
+      _ = trial.adopt(objects)
     }
     trial.last = (objects, try trial.faults(of: objects))
     keep(trial)
@@ -115,7 +115,7 @@ final class SchemaTrial: @unchecked Sendable {
   /// Makes the copied tables and views those of a schema.
   ///
   /// - Returns: false when that needs a new copy: a virtual table comes with tables of its own.
-  private func copy(_ objects: [SchemaObject]) -> Bool {
+  private func adopt(_ objects: [SchemaObject]) -> Bool {
     let tables = objects.filter { ($0.isTable || $0.isView) && !$0.sql.isEmpty }
     let wanted = Dictionary(tables.map { ($0.name.lowercased(), $0) }) { first, _ in first }
     let gone = copied.filter { wanted[$0.key] !== $0.value }
