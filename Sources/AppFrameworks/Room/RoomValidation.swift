@@ -1,15 +1,22 @@
 import Formats
 import GRDB
 
-/// One part of a database that Room would refuse.
-package struct RoomDifference: Sendable, Equatable {
+/// A place where a database differs from the schema that its library declares for a version.
+package struct SchemaDrift: Sendable, Equatable {
   /// Such as `table note: column title`.
   package var place: String
   /// Such as `affinity`; empty when the place as a whole is missing or unexpected.
   package var what: String
   package var expected: String?, found: String?
-  /// Where the schema declares the place.
-  package var file: String, line: Int?
+  /// Where the schema declares the place, if that is known.
+  package var file: String?, line: Int?
+
+  package init(
+    place: String, what: String = "", expected: String?, found: String?, file: String? = nil, line: Int? = nil
+  ) {
+    (self.place, self.what, self.expected, self.found) = (place, what, expected, found)
+    (self.file, self.line) = (file, line)
+  }
 
   package var description: String {
     let values =
@@ -19,7 +26,7 @@ package struct RoomDifference: Sendable, Equatable {
       case (nil, let found?): what.isEmpty ? "not in the schema" : "none expected, found \(found)"
       case (nil, nil): "different"
       }
-    let source = line.map { "\(file):\($0)" } ?? file
+    let source = [file, line.map { "\($0)" }].compactMap(\.self).joined(separator: ":")
     return "\(place): \(what.isEmpty ? "" : what + " ")\(values) (\(source))"
   }
 }
@@ -32,10 +39,10 @@ package struct RoomDifference: Sendable, Equatable {
 package struct RoomValidation {
   private let db: Database
   private let schema: RoomSchema
-  private var found: [RoomDifference] = []
+  private var found: [SchemaDrift] = []
 
   /// What Room would refuse; empty when it would open the database.
-  package static func differences(_ db: Database, _ schema: RoomSchema) throws -> [RoomDifference] {
+  package static func differences(_ db: Database, _ schema: RoomSchema) throws -> [SchemaDrift] {
     var validation = RoomValidation(db: db, schema: schema)
     for table in schema.tables {
       if let fullText = table.fullText {
@@ -53,7 +60,7 @@ package struct RoomValidation {
     expected: String?, found: String?, kind: String = "table"
   ) {
     self.found.append(
-      RoomDifference(
+      SchemaDrift(
         place: "\(kind) \(table.text)" + (part.map { ": \($0)" } ?? ""), what: what, expected: expected,
         found: found, file: schema.file,
         line: schema.line(of: table, column: column) ?? schema.line(of: table)))

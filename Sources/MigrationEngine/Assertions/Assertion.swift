@@ -145,7 +145,7 @@ package enum Observation: Equatable, Sendable {
   /// Whether a path has Apple's flag, and its protection; nil when it is absent.
   case marks(Marks?)
   /// What Room would refuse of a database, and its version.
-  case room([RoomDifference], version: Int)
+  case room([SchemaDrift], version: Int)
 
   /// The values of settings and columns in it.
   var values: [PropertyListValue] {

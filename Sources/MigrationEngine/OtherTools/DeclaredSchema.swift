@@ -6,28 +6,6 @@ import DrydockErrors
 import Formats
 import GRDB
 
-/// A place where a database differs from the schema that its library declares for a version.
-package struct SchemaDrift: Sendable, Equatable {
-  /// Such as `table note: column title`.
-  package var place: String
-  /// What of it differs; nil for the place as a whole.
-  package var what: String?
-  package var expected: String?, found: String?
-  /// The file that declares it.
-  package var file: String?, line: Int?
-
-  init(_ difference: RoomDifference) {
-    place = difference.place
-    what = difference.what.isEmpty ? nil : difference.what
-    (expected, found) = (difference.expected, difference.found)
-    (file, line) = (difference.file, difference.line)
-  }
-
-  init(place: String, expected: String?, found: String?) {
-    (self.place, self.expected, self.found) = (place, expected, found)
-  }
-}
-
 /// The schema that the app's library declares for its database: Room's exported schemas, SQLDelight's `.sq` files. It is
 /// compared as the library does, with a database that the library itself creates.
 package struct DeclaredSchema {
@@ -60,7 +38,7 @@ package struct DeclaredSchema {
       guard let schema = catalog.roomSchema(version) else { return [] }
       // The schema file itself must create what it declares.
       _ = try schema.fresh(configuration)
-      return try RoomValidation.differences(db, schema).map { SchemaDrift($0) }
+      return try RoomValidation.differences(db, schema)
     }
   }
 

@@ -66,7 +66,7 @@ extension RoomSchema {
     try db.execute(sql: "PRAGMA user_version = \(version)")
   }
 
-  static func failure(_ differences: [RoomDifference], version: Int) -> StepFailure {
+  static func failure(_ differences: [SchemaDrift], version: Int) -> StepFailure {
     let more = differences.count > 20 ? ["  \(differences.count - 20) more differences"] : []
     let lines = differences.prefix(20).map { "  " + $0.description } + more
     return StepFailure(
