@@ -14,7 +14,7 @@ public final class MigrationContext {
   /// The app's own settings.
   public var settings: MigrationSettings { MigrationSettings(drafts: drafts, suite: nil) }
   /// The vault. A stage that uses it is declared with `needsVault`.
-  public var vault: MigrationVault { MigrationVault(draft: vaultDraft) }
+  public let vault: MigrationVault
   /// The files of the container.
   public var files: ContainerFiles { ContainerFiles(stage: stage, drafts: drafts) }
 
@@ -22,13 +22,12 @@ public final class MigrationContext {
   private let position: YAMLPosition
   private var ownNotes: [String] = []
   private let drafts: SettingsDrafts
-  private let vaultDraft: VaultDraft
 
   init(stage: StagedContainer, name: String, position: YAMLPosition) {
     self.stage = stage
     self.position = position
     drafts = SettingsDrafts(stage, position)
-    vaultDraft = VaultDraft(stage, name)
+    vault = MigrationVault(stage, name)
   }
 
   /// The settings of a suite that `drydock.yaml` names under `defaults:`.
@@ -95,13 +94,13 @@ public final class MigrationContext {
 
   /// A text of the plan with the vault's secrets, and what looks like one, redacted.
   func hidingSecrets(in text: String) -> String {
-    let secrets = vaultDraft.seen.compactMap { secret in
+    let secrets = vault.seen.compactMap { secret in
       secret.withBytes { String(validating: $0, as: UTF8.self) }
     }
     // A setting may be a part of the item that it was moved to.
     let settings = drafts.replaced.compactMap { setting -> String? in
       guard case .string(let text) = setting.value else { return nil }
-      return vaultDraft.seen.contains { $0.holds(setting.value) } ? text : nil
+      return vault.seen.contains { $0.holds(setting.value) } ? text : nil
     }
     // Shorter texts would match by chance.
     let known = (secrets + settings).filter { $0.count >= 6 }
@@ -114,20 +113,20 @@ public final class MigrationContext {
   /// Writes the changed settings and vault.
   func finish() throws {
     try drafts.save()
-    try vaultDraft.save()
+    try vault.save()
     try keepSealed()
   }
 
   /// Has what the undo log keeps sealed, when the closure gave the vault a new value: it may come from a setting, a file or a
   /// database.
   private func keepSealed() throws {
-    guard vaultDraft.hasNewValue, let vault = try stage.vault() else { return }
-    stage.keepSealed(to: vault.recipients)
+    guard vault.hasNewValue, let recipients = try stage.vault()?.recipients else { return }
+    stage.keepSealed(to: recipients)
     for setting in drafts.replaced {
       let known = stage.movedSecrets.contains { $0.path == setting.file && $0.key == setting.key }
-      guard !known, vaultDraft.put.contains(where: { $0.value.holds(setting.value) }) else { continue }
+      guard !known, vault.written.contains(where: { $0.value.holds(setting.value) }) else { continue }
       let secret = MovedSecret(path: setting.file, key: setting.key, value: setting.value)
-      stage.keepSealed(secret, to: vault.recipients)
+      stage.keepSealed(secret, to: recipients)
     }
   }
 }
@@ -255,33 +254,8 @@ public struct ContainerFiles {
 }
 
 /// The vault of a staged container: opened once, and sealed once at the stage's end.
-public struct MigrationVault {
-  let draft: VaultDraft
-
-  /// An item.
-  ///
-  /// - Throws: `DrydockError` with code `vaultLocked` without the device key.
-  public func item(_ id: VaultItem.ID) throws -> VaultItem? { try draft.open()?[id] }
-
-  /// The items of an address, in order; all by default.
-  public func items(_ address: VaultItem.Address = VaultItem.Address()) throws -> [VaultItem] {
-    try draft.open().map(address.items) ?? []
-  }
-
-  /// Puts an item, and replaces one with the same ID; a missing vault is created. When the same stage removes a setting with
-  /// the item's value, the undo entry keeps that setting sealed.
-  public func put(_ item: VaultItem) throws { try draft.put(item) }
-
-  /// Removes an item.
-  ///
-  /// - Returns: whether it existed.
-  @discardableResult
-  public func remove(_ id: VaultItem.ID) throws -> Bool { try draft.remove(id) }
-}
-
-/// The vault during a stage.
-final class VaultDraft {
-  private(set) var put: [VaultItem] = []
+public final class MigrationVault {
+  private(set) var written: [VaultItem] = []
   /// Whether one of them has a value that no item had.
   private(set) var hasNewValue = false
   /// All its values so far, which messages must not contain.
@@ -298,16 +272,19 @@ final class VaultDraft {
     self.name = name
   }
 
-  func open() throws -> Vault? {
-    if !isOpen {
-      vault = try stage.vault()
-      seen += vault?.items.values.map(\.value) ?? []
-      isOpen = true
-    }
-    return vault
+  /// An item.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked` without the device key.
+  public func item(_ id: VaultItem.ID) throws -> VaultItem? { try open()?[id] }
+
+  /// The items of an address, in order; all by default.
+  public func items(_ address: VaultItem.Address = VaultItem.Address()) throws -> [VaultItem] {
+    try open().map(address.items) ?? []
   }
 
-  func put(_ item: VaultItem) throws {
+  /// Puts an item, and replaces one with the same ID; a missing vault is created. When the same stage removes a setting with
+  /// the item's value, the undo entry keeps that setting sealed.
+  public func put(_ item: VaultItem) throws {
     var vault = try open() ?? Vault(new: stage.requireDeviceKeys("the stage \(name)"))
     var item = item
     let now = UTCTime.text(Date())
@@ -315,15 +292,28 @@ final class VaultDraft {
     item.modified = now
     if !vault.items.values.contains(where: { $0.value == item.value }) { hasNewValue = true }
     vault.put(item)
-    put.append(item)
+    written.append(item)
     seen.append(item.value)
     (self.vault, hasChanged) = (vault, true)
   }
 
-  func remove(_ id: VaultItem.ID) throws -> Bool {
+  /// Removes an item.
+  ///
+  /// - Returns: whether it existed.
+  @discardableResult
+  public func remove(_ id: VaultItem.ID) throws -> Bool {
     guard try open() != nil, vault?.remove(id) != nil else { return false }
     hasChanged = true
     return true
+  }
+
+  private func open() throws -> Vault? {
+    if !isOpen {
+      vault = try stage.vault()
+      seen += vault?.items.values.map(\.value) ?? []
+      isOpen = true
+    }
+    return vault
   }
 
   /// Writes the vault when something changed, and drops it.
