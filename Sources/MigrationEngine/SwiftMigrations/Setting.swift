@@ -77,25 +77,15 @@ public struct Setting<Value> {
   /// The setting. Since accessors cannot throw, an error here ends the stage after its closure.
   public var wrappedValue: Value {
     get {
-      if let settings = binding.settings {
-        do {
-          binding.value = try read(settings) ?? absent ?? binding.value
-        } catch {
-          settings.drafts.fail(error)
-        }
-      }
+      attempt { binding.value = try read($0) ?? absent ?? binding.value }
       guard let value = binding.value ?? absent else {
         preconditionFailure("@Setting(\"\(name)\"): make the group by the context's settings(_:)")
       }
       return value
     }
     nonmutating set {
-      guard let settings = binding.settings else { return binding.value = newValue }
-      do {
-        try write(newValue, settings)
-      } catch {
-        settings.drafts.fail(error)
-      }
+      if binding.settings == nil { return binding.value = newValue }
+      attempt { try write(newValue, $0) }
     }
   }
 
@@ -103,22 +93,20 @@ public struct Setting<Value> {
   public var projectedValue: Setting { self }
 
   /// Whether something is stored.
-  public var isStored: Bool {
-    guard let settings = binding.settings else { return false }
-    do {
-      return try settings.keys.containsExactly(name)
-    } catch {
-      settings.drafts.fail(error)
-      return false
-    }
-  }
+  public var isStored: Bool { attempt { try $0.keys.containsExactly(name) } ?? false }
 
   /// Removes the setting.
-  public func remove() {
+  public func remove() { attempt { try $0.remove(name) } }
+
+  /// Does something with the settings that the property is in, if they are known; keeps the error for the stage's end.
+  @discardableResult
+  private func attempt<Result>(_ body: (MigrationSettings) throws -> Result) -> Result? {
+    guard let settings = binding.settings else { return nil }
     do {
-      try binding.settings?.remove(name)
+      return try body(settings)
     } catch {
-      binding.settings?.drafts.fail(error)
+      settings.drafts.fail(error)
+      return nil
     }
   }
 }
