@@ -14,29 +14,28 @@ public struct Migration: Sendable {
   private let checksums: [SHA256.Digest]
   /// Those without its `.down.sql`.
   private let checksumsWithoutDown: [SHA256.Digest]
+  private let body: MigrationBody
+
   /// The author's description.
-  public let summary: String?
+  public var summary: String? { body.summary }
   /// Whether its author says that it cannot be reverted by steps.
-  public let isIrreversible: Bool
+  public var isIrreversible: Bool { body.isIrreversible }
   /// Whether it says itself how it is reverted.
   public var hasDownSteps: Bool { !down.isEmpty }
-  /// Why values may be lost, by the table or `table.column`, in lower case.
-  package let losses: [String: String]
-  /// Why reverting it by steps may lose values, by `table.column`, table, setting, vault item or path.
-  package let downLosses: [String: String]
+  package var losses: [String: String] { body.losses }
+  package var downLosses: [String: String] { body.downLosses }
   /// Notes about scalars that mean something else in YAML 1.1.
-  package let notes: [YAMLNote]
+  package var notes: [YAMLNote] { body.notes }
+  var steps: [MigrationStep] { body.steps }
+  var down: [MigrationStep] { body.down }
+  var checks: [Assertion] { body.checks }
+  var verifications: [Assertion] { body.verifications }
 
   /// The first part that opens the vault, which needs the device key, such as `vault.rename`; nil when none does.
   package var vaultUse: String? {
     if let step = steps.first(where: \.operation.effects.needsVault) { return step.operation.name }
     return (checks + verifications).contains(where: \.body.needsVault) ? "its check of the vault" : nil
   }
-
-  let steps: [MigrationStep]
-  let down: [MigrationStep]
-  let checks: [Assertion]
-  let verifications: [Assertion]
 
   /// `0002_rename_settings`.
   public var identifier: String { Self.padded(number) + "_" + name }
@@ -51,10 +50,7 @@ extension Migration {
   init(number: Int, name: String, file: String, _ files: MigrationFiles, _ body: MigrationBody) throws {
     self.init(
       number: number, name: name, file: file, files: files, checksums: try files.checksums(),
-      checksumsWithoutDown: try files.withoutDown?.checksums() ?? [], summary: body.summary,
-      isIrreversible: body.isIrreversible, losses: body.losses, downLosses: body.downLosses,
-      notes: body.notes, steps: body.steps, down: body.down, checks: body.checks,
-      verifications: body.verifications)
+      checksumsWithoutDown: try files.withoutDown?.checksums() ?? [], body: body)
   }
 
   /// SHA-256 over the names and contents of its files.
@@ -147,7 +143,9 @@ struct MigrationStep: Sendable {
 struct MigrationBody: Sendable {
   var summary: String?
   var isIrreversible = false
+  /// Why values may be lost, by the table or `table.column`, in lower case.
   var losses: [String: String] = [:]
+  /// Why reverting it by steps may lose values, by `table.column`, table, setting, vault item or path.
   var downLosses: [String: String] = [:]
   var steps: [MigrationStep] = []
   var down: [MigrationStep] = []
