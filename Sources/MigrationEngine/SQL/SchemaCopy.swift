@@ -53,15 +53,15 @@ struct SchemaCopy {
     }
   }
 
-  /// Removes the functions and collations that this copy does not have, and another one has added since it was made of this one.
+  /// Removes the functions and collations that a copy of this value has added since.
   func restore(from later: SchemaCopy) {
     for function in later.functions.dropFirst(functions.count) { db.remove(function: function) }
     for collation in later.collations.dropFirst(collations.count) { db.remove(collation: collation) }
   }
 }
 
-/// Tries the views and triggers of schemas in an empty copy. It is kept for the next schema, which is mostly the same one after a
-/// step: only what differs is copied again.
+/// Tries the views and triggers of schemas in an empty copy. It is kept for the next schema, which is mostly the same one after
+/// a step: only what differs is copied again.
 final class SchemaTrial: @unchecked Sendable {
   /// Why parts such as ``view `active` `` cannot be used, and what of them only the app has.
   struct Faults {
@@ -95,21 +95,17 @@ final class SchemaTrial: @unchecked Sendable {
   static func faults(of objects: [SchemaObject]) throws -> Faults {
     if !objects.contains(where: { $0.isView || $0.isTrigger }) { return Faults() }
     var trial = try free.withLock { $0.popLast() } ?? SchemaTrial()
-    if trial.last.objects.elementsEqual(objects, by: ===) {
-      keep(trial)
-      return trial.last.faults
+    if !trial.last.objects.elementsEqual(objects, by: ===) {
+      if !trial.adopt(objects) {
+        trial = try SchemaTrial()
+        _ = trial.adopt(objects)
+      }
+      trial.last = (objects, try trial.faults(of: objects))
     }
-    if !trial.adopt(objects) {
-      trial = try SchemaTrial()
-      _ = trial.adopt(objects)
-    }
-    trial.last = (objects, try trial.faults(of: objects))
-    keep(trial)
-    return trial.last.faults
-  }
-
-  private static func keep(_ trial: SchemaTrial) {
+    let faults = trial.last.faults
+    // From now on another thread may take it.
     free.withLock { free in if free.count < limit { free.append(trial) } }
+    return faults
   }
 
   /// Makes the copied tables and views those of a schema.
