@@ -32,17 +32,15 @@ final class TriggerWatch {
   }
 
   private func copied(_ db: Database) throws -> DatabaseQueue? {
-    let objects = try Row.fetchAll(
-      db,
-      sql: """
-        SELECT sql, type = 'trigger' FROM sqlite_schema WHERE sql IS NOT NULL AND type <> 'index'
-        ORDER BY type = 'trigger', type = 'view', rowid
-        """)
-    guard objects.last?[1] == true else { return nil }
+    let objects = try SchemaShape(db).objects.filter { !$0.sql.isEmpty }
+    let triggers = objects.filter(\.isTrigger)
+    if triggers.isEmpty { return nil }
     let queue = try DatabaseQueue()
     queue.inDatabase { db in
       var schema = SchemaCopy(db)
-      for object in objects { _ = schema.run(object[0]) }
+      for object in objects.filter(\.isTable) + objects.filter(\.isView) + triggers {
+        _ = schema.run(object.sql)
+      }
       compiled.watch(db)
     }
     return queue
