@@ -104,8 +104,7 @@ struct AuditCommand: Subcommand {
       options.transaction.progress = $0
       return try opened.audit(options)
     }
-    // The private directory it was unpacked to means nothing to the user.
-    if one.isForeign { report.root = realPath(one.path) ?? one.path }
+    report.root = one.shownRoot(of: opened)
     try reports.write(report)
     let shown = Report(report, advised: Self.advised)
     try page.write(shown)

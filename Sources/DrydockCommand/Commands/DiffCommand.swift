@@ -115,7 +115,7 @@ struct DiffCommand: Subcommand {
         try body(operand, &keys)
       }
     }
-    guard repository.path(configuration) != nil, !name.contains("/") || name.contains("@") else {
+    guard repository.path(configuration) != nil, RepositoryOptions.isName(name) else {
       throw DrydockError(
         .notFound,
         "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "

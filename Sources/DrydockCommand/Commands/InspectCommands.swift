@@ -39,8 +39,7 @@ struct InspectCommand: Subcommand {
       options.progress = $0
       return try opened.inspect(options: options)
     }
-    // The private directory it was unpacked to means nothing to the user.
-    if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
+    inspection.root = container.shownRoot(of: opened)
     let pending = try excluded && page.html == nil ? nil : pending(of: opened, inspection, options)
     let report = Report(inspection, pending: pending, advised: { Advice.added(to: $0) })
     try page.write(report)

@@ -80,15 +80,14 @@ struct RollbackCommand: Subcommand {
     _ display: ProgressDisplay
   ) throws {
     let catalog = try catalog(opened.configuration)
+    if !dryRun, let run = request.run, try !opened.has(run) {
+      throw DrydockError(
+        .nothingToUndo, "the container has no transaction of run \(run); `drydock log` shows the runs",
+        path: opened.root)
+    }
     try opened.plan(.rollback(request, catalog: catalog, options: options)).perform(
       dryRun: dryRun, asJSON: common.json, display: display, undo: redo ? nil : "drydock rollback --redo",
-      checked: { outcome in
-        if let run = request.run, outcome.transaction == nil, try !opened.has(run) {
-          throw DrydockError(
-            .nothingToUndo, "the container has no transaction of run \(run); `drydock log` shows the runs",
-            path: opened.root)
-        }
-      }, document: Self.document
+      document: Self.document
     ) { report, difference in
       guard let difference else {
         return report.write(redo ? "redone" : "rolled back", steps: "reverted")

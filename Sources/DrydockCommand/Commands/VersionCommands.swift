@@ -212,9 +212,10 @@ struct RepairCommand: Subcommand {
     if let batch = try container.batch(configuration, "repair", asJSON: common.json) { return try run(batch) }
     let opened = try container.one.open(configuration)
     let change = try change(migrations.catalog(configuration), container.wait.transaction(nil, use))
-    let outcome = try opened.apply(change)
-    try outcome.finish(on: opened, asJSON: common.json, document: ["notes": outcome.value]) {
-      for line in $0 { Output.line(line) }
+    try opened.plan(change).perform(
+      dryRun: false, asJSON: common.json, document: { ["notes": $0] }
+    ) { done, _ in
+      for line in done { Output.line(line) }
     }
   }
 

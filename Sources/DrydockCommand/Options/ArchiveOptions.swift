@@ -70,6 +70,9 @@ struct RepositoryOptions: ParsableArguments {
     throw UsageError(problem)
   }
 
+  /// Whether a text may be an archive's name in a repository: `APP/INSTANCE@latest` has a slash, as paths do.
+  static func isName(_ text: String) -> Bool { !text.contains("/") || text.contains("@") }
+
   /// An archive by its file's path, or else by its name in the repository.
   ///
   /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.
@@ -80,8 +83,7 @@ struct RepositoryOptions: ParsableArguments {
     for container: @autoclosure () -> Container? = nil, warnsOfClocks: Bool = false
   ) throws -> String {
     if Repository.isRemote(name) || FileManager.default.fileExists(atPath: name) { return name }
-    // `APP/INSTANCE@latest` has a slash, too.
-    guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
+    guard let path = path(configuration), Self.isName(name) else {
       throw DrydockError(
         .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
     }
@@ -118,8 +120,7 @@ extension RepositoryOptions {
     orContainer name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
   ) throws -> String {
     guard !Repository.isRemote(name), !FileManager.default.fileExists(atPath: name),
-      path(configuration) != nil,
-      !name.contains("/") || name.contains("@")
+      path(configuration) != nil, Self.isName(name)
     else { return name }
     return try archive(name, configuration, keys)
   }

@@ -123,6 +123,9 @@ struct ContainerOptions: ParsableArguments {
   /// Whether it is a foreign archive, which is unpacked to be read.
   var isForeign: Bool { ForeignContainer.isForeignArchive(path) }
 
+  /// The root as reports name it: the private directory that a foreign archive was unpacked to means nothing to the user.
+  func shownRoot(of opened: Container) -> String { isForeign ? realPath(path) ?? path : opened.root }
+
   /// Opens the container for reading; a foreign archive is unpacked while the body runs.
   func reading<T>(
     _ configuration: ContainerConfiguration, _ expansion: ExpansionOptions, _ body: (Container) throws -> T

@@ -8,7 +8,6 @@ extension ChangePlan {
   /// - Parameters:
   ///   - display: ends before anything is printed.
   ///   - undo: the command that undoes the change, before the container.
-  ///   - checked: refuses an outcome before anything is printed.
   ///   - unchanged: a line for when there was nothing to change.
   ///   - notes: what of the value goes to standard error.
   ///   - document: the value in JSON.
@@ -17,7 +16,7 @@ extension ChangePlan {
   func perform(
     dryRun: Bool, asJSON: Bool, display: ProgressDisplay? = nil, undo: String? = "drydock rollback",
     unchanged: String? = nil, notes: (Value) -> [String] = { _ in [] },
-    checked: (TransactionOutcome<Value>) throws -> Void = { _ in }, document: (Value) -> ResultObject,
+    document: (Value) -> ResultObject,
     text: (Value, ContainerDifference?) -> Void
   ) throws -> Value {
     if dryRun {
@@ -33,7 +32,6 @@ extension ChangePlan {
     }
     let outcome = try apply()
     display?.end()
-    try checked(outcome)
     try outcome.finish(
       on: container, asJSON: asJSON, undo: undo, notes: notes(outcome.value),
       document: document(outcome.value)
