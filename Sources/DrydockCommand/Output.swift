@@ -4,7 +4,12 @@ import Reports
 
 /// Prints results to standard output, and everything else to standard error.
 enum Output {
-  static func line(_ text: String = "") { write(plain(text) + "\n") }
+  /// A line of the result; its role has a colour on a terminal.
+  static func line(_ text: String = "", _ role: TextRole? = nil) {
+    var text = plain(text)
+    if let role, StandardStreams.colorsResults { text = role.colored(text) }
+    write(text + "\n")
+  }
 
   /// A line of the result that names a command to run.
   static func advice(_ text: String) { line(Program.current.named(text)) }
@@ -66,11 +71,6 @@ enum Output {
     line(difference.summary)
   }
 
-  /// A line of the result with a role, which has a colour on a terminal.
-  static func line(_ text: String, _ role: TextRole?) {
-    write(StandardStreams.colorsResults ? role.colored(plain(text)) + "\n" : plain(text) + "\n")
-  }
-
   static func error(_ text: String) { write(Notice(.error, text)) }
   static func warning(_ text: String) { write(Notice(.warning, text)) }
   static func note(_ text: String) { write(Notice(.note, text)) }
@@ -81,8 +81,7 @@ enum Output {
     let prefix = "\(Program.current.name): \(notice.role.rawValue):"
     let text = plain(Program.current.named(notice.text))
     StandardStreams.note(
-      (StandardStreams.colorsNotices ? TextRole?(notice.role).colored(prefix) : prefix)
-        + " \(text)\n")
+      "\(StandardStreams.colorsNotices ? notice.role.colored(prefix) : prefix) \(text)\n")
   }
 
   /// A line on standard error that belongs to the command's conversation: a summary, a question, its answer.

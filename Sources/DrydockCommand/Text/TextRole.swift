@@ -3,7 +3,7 @@ import Reports
 
 extension TextRole {
   /// The terminal's own colours, so that they fit its background.
-  fileprivate var code: Int? {
+  private var code: Int? {
     switch self {
     case .error, .removed, .failed: 31
     case .added, .passed: 32
@@ -12,11 +12,9 @@ extension TextRole {
     case .notRun: nil
     }
   }
-}
 
-extension TextRole? {
   func colored(_ text: String) -> String {
-    guard let code = self?.code else { return text }
+    guard let code else { return text }
     return "\u{1B}[\(code)m\(text)\u{1B}[0m"
   }
 }
