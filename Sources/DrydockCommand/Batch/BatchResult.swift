@@ -38,6 +38,21 @@ extension BatchResult {
     if let exit { self.text += ", exit \(exit.rawValue)" }
   }
 
+  /// Of a dry run.
+  ///
+  /// - Parameters:
+  ///   - isPending: whether the change would change anything.
+  ///   - exit: what the command would exit with then.
+  init<Value>(
+    _ outcome: DryRunOutcome<Value>, isPending: Bool, _ text: String, _ document: ResultObject,
+    exit: ExitStatus? = nil, versions: (before: Int?, after: Int?)
+  ) {
+    self.init(
+      state: isPending ? .pending : .unchanged,
+      text: isPending ? "\(text): \(outcome.difference.summary)" : text,
+      document: outcome.document(document), exit: isPending ? exit : nil, versions: versions)
+  }
+
   init(_ child: ContainerDirectory.Child, _ failure: Failure, _ notes: [Notice]) {
     // The row has the container's name.
     let isAboutAll = failure.path == child.path || failure.path == realPath(child.path)

@@ -282,14 +282,9 @@ struct MigrateCommand: Subcommand {
     _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions, exitCode: Bool
   ) throws -> BatchResult {
     let outcome = try container.plan(.migrate(catalog, options: options)).dryRun()
-    let text = MigrationReport.versions(from: outcome.from, to: outcome.to)
-    let versions: (Int?, Int?) = (outcome.from, outcome.to)
-    let document = outcome.document(document(outcome.value))
-    guard outcome.changedAnything else {
-      return BatchResult(state: .unchanged, text: text, document: document, versions: versions)
-    }
     return BatchResult(
-      state: .pending, text: "\(text): \(outcome.difference.summary)", document: document,
-      exit: exitCode ? .pending : nil, versions: versions)
+      outcome, isPending: outcome.changedAnything,
+      MigrationReport.versions(from: outcome.from, to: outcome.to), document(outcome.value),
+      exit: exitCode ? .pending : nil, versions: (outcome.from, outcome.to))
   }
 }

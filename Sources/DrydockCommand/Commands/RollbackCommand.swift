@@ -129,7 +129,16 @@ extension RollbackCommand {
       if let run = request.run, try container.has(run) { isKnown.withLock { $0 = true } }
       do {
         let plan = container.plan(.rollback(request, catalog: catalog, options: options))
-        return dryRun ? try Self.show(plan, request) : try Self.rollBack(plan, request)
+        if dryRun {
+          let outcome = try plan.dryRun()
+          return BatchResult(
+            outcome, isPending: !outcome.value.isEmpty, Self.text(outcome.value, request),
+            Self.document(outcome.value), versions: outcome.value.versions)
+        }
+        let outcome = try plan.apply()
+        return BatchResult(
+          [outcome], Self.text(outcome.value, request), outcome.document(Self.document(outcome.value)),
+          versions: outcome.value.versions)
       } catch let error as DrydockError where error.code == .usage {
         // This container is behind the version.
         return BatchResult(state: .unchanged, text: error.message)
@@ -148,26 +157,6 @@ extension RollbackCommand {
       }
     }
     try batch.finish(summary, undo: redo ? "--transaction-of \(batch.job.run)" : "--redo")
-  }
-
-  private static func rollBack(
-    _ plan: ChangePlan<MigrationRollback.Report>, _ request: MigrationRollback.Request
-  ) throws -> BatchResult {
-    let outcome = try plan.apply()
-    return BatchResult(
-      [outcome], text(outcome.value, request), outcome.document(document(outcome.value)),
-      versions: outcome.value.versions)
-  }
-
-  private static func show(
-    _ plan: ChangePlan<MigrationRollback.Report>, _ request: MigrationRollback.Request
-  ) throws -> BatchResult {
-    let outcome = try plan.dryRun()
-    let isThere = outcome.value.isEmpty
-    return BatchResult(
-      state: isThere ? .unchanged : .pending,
-      text: text(outcome.value, request) + (isThere ? "" : ": " + outcome.difference.summary),
-      document: outcome.document(document(outcome.value)), versions: outcome.value.versions)
   }
 
   private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String
