@@ -87,8 +87,8 @@ package struct Audit {
       }
     }
     files.finish(&context)
-    UserDataRule.find(excluded, &context)
-    VersionRules.check(&context)
+    context.findUserData(in: excluded)
+    context.checkVersions()
     if let app = context.app { DeclarationRules(app).check(&context) }
   }
 
@@ -98,7 +98,7 @@ package struct Audit {
     case .database(let unit):
       // What the system may delete needs no care; what is backed up does.
       if entry.exclusion == nil { DatabaseRules(unit, entry.status).check(&context) }
-    case .file where entry.path == container.vaultPath: VaultRules.check(&context)
+    case .file where entry.path == container.vaultPath: context.checkVault()
     case .file where container.isSettings(entry.path):
       SettingsRules(entry.path, entry.status, isExcluded: entry.exclusion != nil).check(&context)
     case .file: DocumentRules(entry).check(&context)

@@ -290,19 +290,19 @@ extension ContainerLayout {
   }
 }
 
-/// Finds the user's documents, photos and databases in directories that the system may empty.
-enum UserDataRule {
-  static func find(_ excluded: [(ContainerPath, Exclusion)], _ context: inout AuditContext) {
-    let warnings = ContainerWarning.find(in: context.container, excluded: excluded, secrets: false)
+extension AuditContext {
+  /// Finds the user's documents, photos and databases in directories that the system may empty.
+  mutating func findUserData(in excluded: [(ContainerPath, Exclusion)]) {
+    let warnings = ContainerWarning.find(in: container, excluded: excluded, secrets: false)
     for warning in warnings {
       guard let path = warning.path else { continue }
       switch warning.kind {
       case .document, .photo, .database:
-        context.findings.add(
+        findings.add(
           .userDataNotInBackup, path.parent.description,
           "a \(warning.kind.rawValue) that no backup has and a clean-up may delete", example: path.nameString)
       case .vault:
-        context.findings.add(
+        findings.add(
           .userDataNotInBackup, path.description, "the vault is excluded from backups",
           fix: "move it, or add it to `include:` in drydock.yaml")
       case .rootFlag, .rule, .group, .secret, .databaseContent, .settings, .keyValueStore,

@@ -26,28 +26,28 @@ extension AuditRule {
   ]
 }
 
-/// Examines the items of the vault, by their attributes; values are not looked at.
-enum VaultRules {
-  static func check(_ context: inout AuditContext) {
-    let (staged, path) = (context.staged, context.container.vaultPath)
+extension AuditContext {
+  /// Examines the items of the vault, by their attributes; values are not looked at.
+  mutating func checkVault() {
+    let path = container.vaultPath
     guard staged.deviceKeys != nil else {
-      context.notChecked.append("\(path): the vault's items, since no device key was given")
+      notChecked.append("\(path): the vault's items, since no device key was given")
       return
     }
     do {
-      check(try staged.vault()?.sorted ?? [], path.description, &context)
+      check(try staged.vault()?.sorted ?? [], path.description)
     } catch {
-      context.skip(path, error)
+      skip(path, error)
     }
   }
 
-  private static func check(_ items: [VaultItem], _ path: String, _ context: inout AuditContext) {
+  private mutating func check(_ items: [VaultItem], _ path: String) {
     let groups = Set(items.compactMap(\.accessGroup))
-    context.facts.keychainGroups = groups.sorted()
+    facts.keychainGroups = groups.sorted()
     for item in items {
       switch item.accessibility {
       case .always, .alwaysThisDeviceOnly:
-        context.findings.add(
+        findings.add(
           .keychainAlways, path, "readable while the device is locked", unit: "item",
           example: "\(item), \(item.accessibility.rawValue)")
       default: break
@@ -55,13 +55,13 @@ enum VaultRules {
       if item.itemClass == .key || item.itemClass == .certificate, item.accessibility.leavesDevice,
         !item.isSynchronizable
       {
-        context.findings.add(
+        findings.add(
           .keychainKeyLeaves, path, "keys or certificates that a backup brings to another device",
           unit: "item",
           example: "\(item), \(item.accessibility.rawValue)")
       }
       if !groups.isEmpty, item.accessGroup == nil {
-        context.findings.add(
+        findings.add(
           .keychainNoGroup, path, "other items are in \(groups.sorted().prefix(3).joined(separator: ", "))",
           unit: "item", example: "\(item)")
       }

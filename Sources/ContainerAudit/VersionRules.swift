@@ -11,17 +11,17 @@ extension AuditRule {
   ]
 }
 
-/// Compares the history and the version markers that `drydock.yaml` names. Other numbers may count something else.
-enum VersionRules {
-  static func check(_ context: inout AuditContext) {
+extension AuditContext {
+  /// Compares the history and the version markers that `drydock.yaml` names. Other numbers may count something else.
+  mutating func checkVersions() {
     do {
-      _ = try DetectedVersion.detect(in: context.staged)
+      _ = try DetectedVersion.detect(in: staged)
     } catch let error as DrydockError where error.code == .contradiction {
-      context.findings.add(.versionContradiction, nil, error.reason, unit: "marker")
+      findings.add(.versionContradiction, nil, error.reason, unit: "marker")
     } catch let error as DrydockError where error.code == .unknownVersion {
       // A container without markers is no mistake.
     } catch {
-      context.notChecked.append("the schema version: \(DrydockError.reason(of: error))")
+      notChecked.append("the schema version: \(DrydockError.reason(of: error))")
     }
   }
 }
