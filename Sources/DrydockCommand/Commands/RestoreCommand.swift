@@ -30,6 +30,16 @@ struct ExtentOptions: ParsableArguments {
   @Flag(help: "Read all files of the container, even those known to be unchanged since the snapshot.")
   var checkContents = false
   @Flag(help: "Accept another app's or instance's data.") var fromOther = false
+
+  /// The options of a restore that the flags are.
+  var options: RestoreOptions {
+    var options = RestoreOptions()
+    (options.keepExtra, options.overwriteExcluded) = (keepExtra, overwriteExcluded)
+    (options.fromOther, options.keepsSetID) = (fromOther, keepsSetID)
+    (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
+    (options.acceptsIncomplete, options.checksContents) = (partial, checkContents)
+    return options
+  }
 }
 
 struct RestoreCommand: Subcommand {
@@ -94,15 +104,9 @@ struct RestoreCommand: Subcommand {
     let isThere =
       FileManager.default.fileExists(atPath: container.path) && !Container.isNewBundle(container.path)
     let existing = try isThere ? container.open(configuration) : nil
-    var options = RestoreOptions()
+    var options = extent.options
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
-    (options.keepExtra, options.overwriteExcluded) = (extent.keepExtra, extent.overwriteExcluded)
-    (options.fromOther, options.keepsSetID) = (extent.fromOther, extent.keepsSetID)
-    (options.includeExcluded, options.includesSynchronizable) = (
-      extent.includeExcluded, extent.includeSynchronizable
-    )
-    (options.acceptsIncomplete, options.checksContents) = (extent.partial, extent.checkContents)
     options.transaction = try container.wait.transaction(deviceKeys, use)
     let display = try showing.display(common)
     defer { display.end() }
