@@ -25,10 +25,10 @@ struct Batch {
 
   /// Does work that changes nothing on each container, and prints each result, with the progress.
   func run(
-    _ showing: ProgressOptions, _ common: CommonOptions, _ phase: WorkProgress.Phase,
+    _ showing: ProgressOptions, _ phase: WorkProgress.Phase,
     _ work: @escaping @Sendable (Container) throws -> BatchResult
   ) throws -> BatchSummary {
-    try showing.during(common) { progress in
+    try showing.during { progress in
       progress?.begin(phase)
       return run(progress, work)
     }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Drydock
 
-struct ListCommand: Subcommand {
+struct ListCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the archives of a repository, oldest first.",
     discussion: """
@@ -24,7 +24,6 @@ struct ListCommand: Subcommand {
   @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()
@@ -32,7 +31,7 @@ struct ListCommand: Subcommand {
     guard last.map({ $0 > 0 }) ?? true else {
       throw UsageError("--last is the number of archives to list; give 1 or more")
     }
-    let all = try showing.during(common) {
+    let all = try showing.during {
       try Repository(path).list(keys: key.keys().all, trusted: trust.keys(configuration), progress: $0)
     }
     var listing = all.filtered(app: app, instance: instance)

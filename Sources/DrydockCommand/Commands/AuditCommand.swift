@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Reports
 
-struct AuditCommand: Subcommand {
+struct AuditCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "audit", abstract: "Find typical mistakes in how an app stores its data.",
     discussion: """
@@ -36,7 +36,6 @@ struct AuditCommand: Subcommand {
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     let isGiven = container.path != nil || container.all != nil
@@ -100,7 +99,7 @@ struct AuditCommand: Subcommand {
     _ reports: PipelineReports
   ) throws {
     var options = options
-    var report = try showing.during(common) {
+    var report = try showing.during {
       options.transaction.progress = $0
       return try opened.audit(options)
     }
@@ -124,7 +123,7 @@ extension AuditCommand {
   /// Audits every container of a batch.
   private func run(_ batch: Batch) throws {
     let options = try options()
-    let summary = try batch.run(showing, common, .inspect) { [failOn] container in
+    let summary = try batch.run(showing, .inspect) { [failOn] container in
       let report = try container.audit(options)
       var result = BatchResult(
         state: .unchanged, text: report.summary, document: Self.document(report))

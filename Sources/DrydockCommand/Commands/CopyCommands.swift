@@ -21,7 +21,7 @@ struct CopyOptions: ParsableArguments {
   }
 }
 
-struct ExportCommand: Subcommand {
+struct ExportCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "export", abstract: "Copy an archive's snapshot to a new full archive.",
     discussion: """
@@ -42,7 +42,6 @@ struct ExportCommand: Subcommand {
   @OptionGroup var source: ArchiveOptions
   @OptionGroup var copy: CopyOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     guard let place = try copy.target() ?? source.repository.repository.map({ .repository($0) }) else {
@@ -60,7 +59,7 @@ struct ExportCommand: Subcommand {
     let signing = try copy.signing.copies(configuration)
     let opened = try Archive(
       path: file, keys: keys.opening(file), limit: source.expansion.limit(), trusted: signing.sources)
-    let report = try showing.during(common) {
+    let report = try showing.during {
       try SnapshotCopy.export(
         opened, to: place, encryption: encryption, signing: signing.keys, tool: DrydockVersion.tool,
         progress: $0)
@@ -86,7 +85,7 @@ struct ExportCommand: Subcommand {
   }
 }
 
-struct RekeyCommand: Subcommand {
+struct RekeyCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Encrypt archives to new recipients, or for the first time.",
     discussion: """
@@ -111,7 +110,6 @@ struct RekeyCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()
@@ -128,7 +126,7 @@ struct RekeyCommand: Subcommand {
     var (rekeyed, failed): ([ResultObject], [ResultObject]) = ([], [])
     var reports: [CopyReport] = []
     var firstFailure: Failure?
-    let display = try showing.display(common)
+    let display = try showing.display()
     defer { display.end() }
     for (index, name) in names.enumerated() {
       var path = name

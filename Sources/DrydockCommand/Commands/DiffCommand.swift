@@ -4,7 +4,7 @@ import DrydockTesting
 import Foundation
 import Reports
 
-struct DiffCommand: Subcommand {
+struct DiffCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "Show what differs between two archives, containers or goldens.",
     discussion: """
@@ -43,7 +43,6 @@ struct DiffCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     try page.reporting("Comparison", "\(a) → \(b)") {
@@ -65,7 +64,7 @@ struct DiffCommand: Subcommand {
     options.rowLimit = page.html == nil ? rowLimit : max(rowLimit, HTMLPage.rowLimit)
     var transaction = try wait.transaction(deviceKeys)
     options.redactor = transaction.redactor
-    let comparison = try showing.during(common) {
+    let comparison = try showing.during {
       (transaction.progress, options.progress) = ($0, $0)
       return try Comparison(
         of: first, with: second, configuration: configuration, options: options, transaction: transaction)

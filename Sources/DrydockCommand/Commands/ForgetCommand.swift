@@ -43,7 +43,7 @@ struct RetentionOptions: ParsableArguments {
   }
 }
 
-struct ForgetCommand: Subcommand {
+struct ForgetCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "forget", abstract: "Remove old archives by rules, or all archives of one instance.",
     discussion: """
@@ -79,7 +79,6 @@ struct ForgetCommand: Subcommand {
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
   @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()
@@ -96,7 +95,7 @@ struct ForgetCommand: Subcommand {
     if everything {
       guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
     }
-    let report = try showing.during(common) { progress in
+    let report = try showing.during { progress in
       everything
         ? try place.forgetEverything(
           app: app, instance: instance, keys: keys, cache: Environment.cache, dryRun: dryRun,

@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct ImportCommand: Subcommand {
+struct ImportCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
     abstract: "Import an app's data from a device backup into a container or an archive.",
@@ -48,7 +48,6 @@ struct ImportCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
   @OptionGroup(title: OptionTitle.imported) var extent: IPhoneImportOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let app = try wantedApp()
@@ -132,7 +131,7 @@ struct ImportCommand: Subcommand {
     let configuration = try common.configuration()
     let work = ContainerImport(app, configuration: configuration, instance: instance)
     var transaction = try wait.transaction(deviceKeys)
-    let display = try showing.display(common)
+    let display = try showing.display()
     defer { display.end() }
     transaction.progress = display.progress
     let report: ImportReport

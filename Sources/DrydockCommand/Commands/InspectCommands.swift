@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Reports
 
-struct InspectCommand: Subcommand {
+struct InspectCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect", abstract: "Show what a container holds, and what a backup excludes.",
     discussion: "Example: drydock inspect Notes")
@@ -20,7 +20,6 @@ struct InspectCommand: Subcommand {
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     if page.html == nil, let source = DeviceSource.find(at: container.path) {
@@ -35,7 +34,7 @@ struct InspectCommand: Subcommand {
 
   private func inspect(_ opened: Container) throws {
     var options = try container.wait.transaction(deviceKeys)
-    var inspection = try showing.during(common) {
+    var inspection = try showing.during {
       options.progress = $0
       return try opened.inspect(options: options)
     }

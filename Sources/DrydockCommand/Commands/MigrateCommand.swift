@@ -3,7 +3,7 @@ import Drydock
 import Reports
 import Synchronization
 
-struct MigrateCommand: Subcommand {
+struct MigrateCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
@@ -38,7 +38,6 @@ struct MigrateCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private static func document(_ result: MigrationResult) -> ResultObject {
     [
@@ -71,7 +70,7 @@ struct MigrateCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let display = try showing.display(common)
+    let display = try showing.display()
     defer { display.end() }
     if let batch = try container.batch(configuration, "migrate", asJSON: common.json) {
       return try run(batch, display)

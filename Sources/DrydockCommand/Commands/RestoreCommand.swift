@@ -42,7 +42,7 @@ struct ExtentOptions: ParsableArguments {
   }
 }
 
-struct RestoreCommand: Subcommand {
+struct RestoreCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "restore", abstract: "Restore a container to the state of a snapshot.",
     discussion: """
@@ -80,7 +80,6 @@ struct RestoreCommand: Subcommand {
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   /// How many preserved paths are shown as text.
   private static let shown = 100
@@ -108,7 +107,7 @@ struct RestoreCommand: Subcommand {
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
     options.transaction = try container.wait.transaction(deviceKeys, use)
-    let display = try showing.display(common)
+    let display = try showing.display()
     defer { display.end() }
     options.transaction.progress = display.progress
     let target = try Restore.target(

@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Synchronization
 
-struct RollbackCommand: Subcommand {
+struct RollbackCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
     abstract: "Undo the last transaction, or go back to a version, keeping newer data.",
@@ -34,7 +34,6 @@ struct RollbackCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private static func document(_ report: MigrationRollback.Report) -> ResultObject {
     [
@@ -59,7 +58,7 @@ struct RollbackCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let display = try showing.display(common)
+    let display = try showing.display()
     defer { display.end() }
     display.progress?.begin(.rollback)
     let request = try request()

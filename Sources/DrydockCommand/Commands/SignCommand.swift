@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct SignCommand: Subcommand {
+struct SignCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "sign", abstract: "Sign existing archives, after verifying every byte.",
     discussion: """
@@ -22,7 +22,6 @@ struct SignCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()
@@ -31,7 +30,7 @@ struct SignCommand: Subcommand {
     var keys = try key.keys()
     let timeout = try wait.timeout()
     let paths = try paths(configuration, keys)
-    let display = try showing.display(common)
+    let display = try showing.display()
     defer { display.end() }
     var signed: [ResultObject] = []
     for (index, path) in paths.enumerated() {

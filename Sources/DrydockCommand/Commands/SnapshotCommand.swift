@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct SnapshotCommand: Subcommand {
+struct SnapshotCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back up a container to an archive; the app may be running.",
     discussion: """
@@ -38,7 +38,6 @@ struct SnapshotCommand: Subcommand {
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws { try container.requireAny() }
 
@@ -65,7 +64,7 @@ struct SnapshotCommand: Subcommand {
     try container.one.reading(configuration, expansion) { opened in
       try place?.createIfNeeded()
       var options = try options(encryption, signing)
-      let report = try showing.during(common) {
+      let report = try showing.during {
         options.progress = $0
         return try place.map { try opened.snapshot(into: $0, options: options) }
           ?? opened.snapshot(to: output ?? "", options: options)
@@ -174,7 +173,7 @@ extension SnapshotCommand {
     if options.signing.isEmpty, options.trusted != nil, !common.json {
       Output.warning("the archives are not signed, and only signed ones are restored here; give --sign FILE")
     }
-    let summary = try batch.run(showing, common, .snapshot) { [options] container in
+    let summary = try batch.run(showing, .snapshot) { [options] container in
       var options = options
       if let run {
         // Copies of a container have one instance: its directory is a part of the tag, as a hash.

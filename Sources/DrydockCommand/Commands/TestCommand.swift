@@ -4,7 +4,7 @@ import DrydockTesting
 import Foundation
 import Reports
 
-struct TestCommand: Subcommand {
+struct TestCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "test", abstract: "Test the migrations on fixtures: containers of old versions.",
     discussion: """
@@ -33,7 +33,6 @@ struct TestCommand: Subcommand {
   @Flag(help: "Stop at the first fixture that fails.") var failFast = false
   @OptionGroup(title: OptionTitle.batch) var job: JobOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     if let jobs, jobs < 1 { throw ValidationError("--jobs \(jobs) would do nothing; give 1 or more") }
@@ -86,7 +85,7 @@ struct TestCommand: Subcommand {
     }
     let text = SuiteText(suite, isShown: !common.json)
     let count = suite.fixtures.count
-    let result = try showing.during(common) { progress in
+    let result = try showing.during { progress in
       progress?.begin(.test)
       var number = 1
       progress?.begin(item: number, of: count)

@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 
-struct VerifyCommand: Subcommand {
+struct VerifyCommand: ProgressSubcommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
     discussion: """
@@ -38,7 +38,6 @@ struct VerifyCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     if container != nil && archives.names.count != 1 {
@@ -81,7 +80,7 @@ struct VerifyCommand: Subcommand {
       ])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
-    let display = try showing.display(common)
+    let display = try showing.display()
     defer { display.end() }
     // When standard output is closed, hours of reading would be for nothing.
     for (index, name) in names.enumerated() where StandardStreams.fault == nil {
@@ -219,7 +218,7 @@ extension VerifyCommand {
     let path = try archives.repository.required(
       batch.configuration, or: "nothing to verify; give -r REPOSITORY")
     let index = try ArchiveIndex(Repository(path))
-    let summary = try batch.run(showing, common, .verify) { [data] container in
+    let summary = try batch.run(showing, .verify) { [data] container in
       guard let path = index.newest(app: container.app, instance: container.instance) else {
         throw DrydockError(
           .notFound, "the repository has no archive of this container; `drydock snapshot` makes one",

@@ -4,6 +4,15 @@ import Drydock
 import Foundation
 import Synchronization
 
+/// A command that may take long.
+protocol ProgressSubcommand: Subcommand {
+  var showing: ProgressOptions { get }
+}
+
+extension ProgressSubcommand {
+  var common: CommonOptions { showing.common }
+}
+
 /// The options of commands that may take long.
 struct ProgressOptions: ParsableArguments {
   enum Mode: String, CaseIterable, ExpressibleByArgument {
@@ -18,18 +27,19 @@ struct ProgressOptions: ParsableArguments {
     "Show progress on standard error: auto (the default: a line on a terminal), json (JSON Lines) or none.",
     value: "mode")
   var progress: Mode?
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   /// Shows progress while the work is done; its result is printed afterwards.
   ///
   /// - Parameter work: gets what it counts in; nil when nothing is shown, as a rule with a result in JSON.
-  func during<Value>(_ common: CommonOptions, _ work: (WorkProgress?) throws -> Value) throws -> Value {
-    let display = try display(common)
+  func during<Value>(_ work: (WorkProgress?) throws -> Value) throws -> Value {
+    let display = try display()
     defer { display.end() }
     return try work(display.progress)
   }
 
   /// The same until ``ProgressDisplay/end()``, for a command that prints before its work is done.
-  func display(_ common: CommonOptions) throws -> ProgressDisplay {
+  func display() throws -> ProgressDisplay {
     switch try mode() {
     case .json where !common.quiet: ProgressDisplay(.json)
     case .auto where !common.json && !common.quiet && StandardStreams.canShowStatus: ProgressDisplay(.auto)
