@@ -43,9 +43,6 @@ struct JobOptions: ParsableArguments {
       throw UsageError("--run: \(error.message)")
     }
   }
-
-  /// The file that takes the lines.
-  func file() throws -> ResultFile? { try result.map { try ResultFile($0) } }
 }
 
 /// One of the processes that share the work of a run.

@@ -13,7 +13,9 @@ struct JobLog: Sendable {
   private let start = ContinuousClock.now
 
   init(_ options: JobOptions, _ job: Job, of kind: ResultKind? = nil) throws {
-    (self.job, self.kind, file, summary) = (job, kind, try options.file(), BatchSummary(job))
+    (self.job, self.kind, file, summary) = (
+      job, kind, try options.result.map { try ResultFile($0) }, BatchSummary(job)
+    )
   }
 
   /// The line about a part, which is not counted.
