@@ -31,10 +31,6 @@ package protocol ComparisonSide {
   func forgetDatabase(_ path: ContainerPath)
 }
 
-extension ComparisonSide {
-  package func contents(of entry: ComparedEntry) throws -> [UInt8]? { nil }
-}
-
 /// Gives one step after the other, and nil at the end: a container may have a million paths, of which only two are in memory
 /// at a time.
 package typealias SideWalk = () throws -> SideStep?

@@ -400,12 +400,11 @@ struct RowValue {
       let document = data.flatMap { redactor.document(in: .data($0), named: name) }
       return document.map { redactor.shown($0, named: name) } ?? "blob (\(length) bytes)"
     case "integer": return Int64(text).map { redactor.shown(.integer($0), named: name) } ?? text
-    default: return Double(text).map { shownReal($0, name, redactor) } ?? text
+    default:
+      // SQLite's digits, unless it is a secret.
+      guard let number = Double(text), SecretPattern.isSecret(.real(number), named: name) else { return text }
+      return redactor.shown(.real(number), named: name)
     }
-  }
-
-  private func shownReal(_ number: Double, _ name: SecretName, _ redactor: Redactor) -> String {
-    SecretPattern.isSecret(.real(number), named: name) ? redactor.shown(.real(number), named: name) : text
   }
 
   private func shownText(_ name: SecretName, _ redactor: Redactor) -> String {
