@@ -42,16 +42,11 @@ package struct GroupText: Sendable {
     return isShort ? ValuePair(expected: expected, found: found) : nil
   }
 
-  /// The lines without the examples; those after the headline are indented.
-  package var summary: [String] {
-    let own = group.isOnePlace ? Array(FindingText(first.finding, from: root).lines.dropFirst()) : []
-    return [headline] + own
-      + [causeLine, fixtureLine, checksLine].compactMap { $0 }.map { "  \($0.printable)" }
-  }
-
-  /// All lines, with some of the findings.
+  /// All lines, with some of the findings; those after the headline are indented.
   package func lines(examples limit: Int = Self.examples) -> [String] {
-    summary + examples(limit).map { "  \($0)" }
+    let own = group.isOnePlace ? Array(FindingText(first.finding, from: root).lines.dropFirst()) : []
+    let facts = [causeLine, fixtureLine, checksLine].compactMap { $0?.printable }
+    return [headline] + own + (facts + examples(limit)).map { "  \($0)" }
   }
 
   /// The number of rows or findings that the lines do not show.
@@ -87,7 +82,7 @@ package struct GroupText: Sendable {
   }
 
   /// A line for each of the first findings: its place, its values where they differ, its fixture and its file.
-  package func examples(_ limit: Int = Self.examples) -> [String] {
+  private func examples(_ limit: Int) -> [String] {
     if isComplete { return [] }
     return listed.prefix(limit).map { member in
       let finding = member.finding
