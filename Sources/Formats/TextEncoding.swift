@@ -1,6 +1,6 @@
 import DrydockErrors
 
-/// How the text of a property list is encoded. A file that is rewritten keeps its encoding.
+/// How a text is encoded, of a property list or a database. A file that is rewritten keeps its encoding.
 package enum TextEncoding: Sendable, Hashable {
   /// With or without a byte-order mark in front.
   case utf8(hasMark: Bool)
@@ -31,7 +31,7 @@ package enum TextEncoding: Sendable, Hashable {
   }
 
   /// The text as UTF-8, without the mark; nil when it is invalid.
-  func decode(_ bytes: [UInt8]) -> [UInt8]? {
+  package func decode(_ bytes: [UInt8]) -> [UInt8]? {
     switch self {
     case .utf8(let hasMark):
       let text = hasMark ? Array(bytes.dropFirst(Self.mark.count)) : bytes
@@ -47,7 +47,7 @@ package enum TextEncoding: Sendable, Hashable {
   }
 
   /// The bytes of valid UTF-8 in this encoding.
-  func encode(_ text: [UInt8]) -> [UInt8] {
+  package func encode(_ text: [UInt8]) -> [UInt8] {
     switch self {
     case .utf8(let hasMark): return hasMark ? Self.mark + text : text
     case .utf16(let isBigEndian, let hasMark):

@@ -264,26 +264,21 @@ enum DatabaseEncoding: String {
     self = DatabaseEncoding(rawValue: try String.fetchOne(db, sql: "PRAGMA encoding") ?? "") ?? .utf8
   }
 
-  private var encoding: String.Encoding {
+  private var form: TextEncoding {
     switch self {
-    case .utf8: .utf8
-    case .utf16le: .utf16LittleEndian
-    case .utf16be: .utf16BigEndian
+    case .utf8: .plain
+    case .utf16le: .utf16(isBigEndian: false, hasMark: false)
+    case .utf16be: .utf16(isBigEndian: true, hasMark: false)
     }
   }
 
   /// Nil when the bytes are not valid.
   func text(_ bytes: [UInt8]) -> String? {
-    guard self != .utf8 else { return String(validating: bytes, as: UTF8.self) }
-    guard bytes.count.isMultiple(of: 2) else { return nil }
-    let units = stride(from: 0, to: bytes.count, by: 2).map { at in
-      let pair = self == .utf16le ? (bytes[at + 1], bytes[at]) : (bytes[at], bytes[at + 1])
-      return UInt16(pair.0) << 8 | UInt16(pair.1)
-    }
-    return String(validating: units, as: UTF16.self)
+    if self == .utf8 { return String(validating: bytes, as: UTF8.self) }
+    return form.decode(bytes).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  func bytes(_ text: String) -> [UInt8] { text.data(using: encoding).map { Array($0) } ?? [] }
+  func bytes(_ text: String) -> [UInt8] { form.encode(Array(text.utf8)) }
 }
 
 /// A database as SQL in a file, of a fixture or of a golden.
