@@ -22,10 +22,15 @@ extension GoldenText {
       let read = try Golden(golden)
       // As it would be written now, so that comments, the order of lines, and values that were declared volatile later make no
       // difference.
-      return try findings(
-        against: GoldenText(of: read, volatile: volatile), recordedIn: read.directory,
-        redactor.knowing(read.settings.values.map { $0.values } + settings), rowLimit: rowLimit, where: counts
-      )
+      let expected = try GoldenText(of: read, volatile: volatile)
+      var report = GoldenReport(
+        try GoldenPlaces(expected, golden),
+        redactor.knowing(read.settings.values.map { $0.values } + settings),
+        rowLimit)
+      for difference in EntryDifference.between(expected.entries, entries) where counts(difference) {
+        report.add(difference)
+      }
+      return report.end()
     } catch let error as DrydockError {
       return [
         FixtureResult.Finding(
@@ -33,20 +38,6 @@ extension GoldenText {
         )
       ]
     }
-  }
-
-  /// Where this differs from the expected text.
-  ///
-  /// - Parameter directory: the golden's; nil for one that was never written.
-  func findings(
-    against expected: GoldenText, recordedIn directory: String?, _ redactor: Redactor, rowLimit: Int,
-    where counts: (EntryDifference) -> Bool = { _ in true }
-  ) throws -> [FixtureResult.Finding] {
-    var report = GoldenReport(try GoldenPlaces(expected, directory), redactor, rowLimit)
-    for difference in EntryDifference.between(expected.entries, entries) where counts(difference) {
-      report.add(difference)
-    }
-    return report.end()
   }
 }
 
@@ -109,13 +100,13 @@ extension EntryDifference {
 /// Where the entries of a golden are in its files as they were recorded, or edited.
 private struct GoldenPlaces {
   private var places: [[ExactText]: (file: ContainerPath, line: Int?)] = [:]
-  let directory: String?
+  private let directory: String
 
-  init(_ expected: GoldenText, _ directory: String?) throws {
+  init(_ expected: GoldenText, _ directory: String) throws {
     self.directory = directory
     // The lines of files that are not as they would be written now.
     var edited: [ContainerPath: [Substring]] = [:]
-    if let directory, try !expected.isSame(as: directory) {
+    if try !expected.isSame(as: directory) {
       let root = try Directory(directory)
       for file in expected.files.keys where try root.status(file) != nil {
         let text = String(decoding: try root.contents(file, limit: 1 << 30), as: UTF8.self)
@@ -133,8 +124,7 @@ private struct GoldenPlaces {
   }
 
   /// Where an entry is, or where the golden lacks it, what it would be in.
-  func place(of id: [ExactText]) -> (file: String, line: Int?)? {
-    guard let directory else { return nil }
+  func place(of id: [ExactText]) -> (file: String, line: Int?) {
     let place = (1...id.count).reversed().lazy.compactMap { places[Array(id.prefix($0))] }.first
     return ("\(directory)/\(place?.file ?? Golden.list)", place?.line)
   }
@@ -194,7 +184,7 @@ private struct GoldenReport {
   ) -> FixtureResult.Finding {
     let place = places.place(of: entry.id)
     var finding = FixtureResult.Finding(
-      .golden, message, place: name, expected: expected, found: found, file: place?.file, line: place?.line)
+      .golden, message, place: name, expected: expected, found: found, file: place.file, line: place.line)
     (finding.noun, finding.pattern) = (entry.noun, entry.pattern)
     return finding
   }
