@@ -26,11 +26,11 @@ package struct FixtureCapture {
   /// Captures what an operand is: a container or an archive. The fixture appears as a whole, or not at all.
   ///
   /// - Parameters:
-  ///   - configuration: the one that the fixture of an archive is tested with; that of a container is the container's own.
+  ///   - configuration: the one that an archive's fixture is tested with; for a container it is the container's own.
   ///   - tool: the other tool that the migrations are written for.
   ///   - transaction: its device keys open the vault.
-  /// - Throws: `DrydockError` with code `notCaptured`, which lists what prevents the capture, also an unknown version; for an
-  ///   archive what restoring it throws. Nothing was written then.
+  /// - Throws: `DrydockError` with code `notCaptured`, which lists what prevents the capture, also an unknown version; for
+  ///   an archive what restoring it throws. Nothing was written then.
   package static func run(
     _ operand: ComparisonOperand, as name: String, in fixtures: String, configuration: ContainerConfiguration,
     tool: MigrationTool? = nil, options: CaptureOptions = CaptureOptions(),

@@ -1,13 +1,13 @@
 import AppContainer
-import ContainerDiff
+import FileSystem
 import MigrationEngine
 
-/// What a step takes from a container for good: rows of a table, or values, from a database although its tables have as many
-/// rows as before, or from other files.
+/// What a step takes from a container for good: rows of a table, or values, from a database although its tables have as
+/// many rows as before, or from other files.
 ///
-/// Rows are followed by their keys. What can be told from the values alone counts: a row that is nowhere any more, different
-/// values that became one, a text that was cut, a value that became empty, a number that was rounded, a column whose values
-/// are nowhere else. A renamed column, a mapping that keeps values apart, spaces and capitals do not.
+/// Rows are followed by their keys. What can be told from the values alone counts: a row that is nowhere any more,
+/// different values that became one, a text that was cut, a value that became empty, a number that was rounded, a column
+/// whose values are nowhere else. A renamed column, a mapping that keeps values apart, spaces and capitals do not.
 struct Loss {
   enum Kind: Equatable {
     /// A table has fewer rows, or is gone: then with the tables that its rows were copied to.
@@ -64,8 +64,8 @@ struct Loss {
 }
 
 extension FixtureWork {
-  /// No step loses anything unannounced: a step names the table in `destructive:`, `expect` counts the rows, or the migration
-  /// names the table, column, setting, item or file in `loses`.
+  /// No step loses anything unannounced: a step names the table in `destructive:`, `expect` counts the rows, or the
+  /// migration names the table, column, setting, item or file in `loses`.
   func findings(
     of losses: [(loss: Loss, step: StepOutline)], in container: Container
   ) -> [FixtureResult.Finding] {

@@ -1,10 +1,9 @@
-import ContainerDiff
 import FileSystem
 import MigrationEngine
 
 extension Loss {
-  /// The rows that steps removed. A removed table lost nothing when a new one has as many rows: it was renamed, or its database
-  /// moved. One that a step rebuilds lost nothing when the new table has all its rows.
+  /// The rows that steps removed. A removed table lost nothing when a new one has as many rows: it was renamed, or its
+  /// database moved. One that a step rebuilds lost nothing when the new table has all its rows.
   static func ofRows(
     between before: [ContainerPath: RowCounts], and after: [ContainerPath: RowCounts],
     outcomes: (ContainerPath) -> [String: AnnouncedLoss.Tables.Outcome]

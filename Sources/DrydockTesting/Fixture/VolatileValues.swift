@@ -10,7 +10,8 @@ import Synchronization
 package struct VolatileValues: Sendable, Equatable {
   /// Keys of settings, at any depth.
   package var settings: Set<String> = []
-  /// Columns of databases as `TABLE.COLUMN`, in every table of that name; `rowid` names the rowids of a table without a key.
+  /// Columns of databases as `TABLE.COLUMN`, in every table of that name; `rowid` names the rowids of a table without a
+  /// key.
   package var columns: Set<String> = []
   /// Files of which only the path counts, and directories whose content does not.
   package var files: PatternList = []

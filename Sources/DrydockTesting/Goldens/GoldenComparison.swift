@@ -20,8 +20,8 @@ extension GoldenText {
     if try isSame(as: golden) { return [] }
     do {
       let read = try Golden(golden)
-      // As it would be written now, so that comments, the order of lines, and values that were declared volatile later make no
-      // difference.
+      // As it would be written now, so that comments, the order of lines, and values that were declared volatile later
+      // make no difference.
       let expected = try GoldenText(of: read, volatile: volatile)
       var report = GoldenReport(
         try GoldenPlaces(expected, golden),
@@ -48,9 +48,7 @@ package struct EntryDifference {
   var fields: (old: GoldenEntry.Field, new: GoldenEntry.Field)?
 
   var entry: GoldenEntry? { old ?? new }
-}
 
-extension EntryDifference {
   /// Compares the entries of two goldens by their identities.
   static func between(_ old: [GoldenEntry], _ new: [GoldenEntry]) -> [EntryDifference] {
     let oldByID = Dictionary(old.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
