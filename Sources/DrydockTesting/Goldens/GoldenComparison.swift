@@ -23,10 +23,9 @@ extension GoldenText {
       // As it would be written now, so that comments, the order of lines, and values that were declared volatile later
       // make no difference.
       let expected = try GoldenText(of: read, volatile: volatile)
-      var report = GoldenReport(
-        try GoldenPlaces(expected, golden),
-        redactor.knowing(read.settings.values.map { $0.values } + settings),
-        rowLimit)
+      var report = try GoldenReport(
+        expected, golden, redactor: redactor.knowing(read.settings.values.map { $0.values } + settings),
+        rowLimit: rowLimit)
       for difference in EntryDifference.between(expected.entries, entries) where counts(difference) {
         report.add(difference)
       }
@@ -95,13 +94,28 @@ package struct EntryDifference {
   }
 }
 
-/// Where the entries of a golden are in its files as they were recorded, or edited.
-private struct GoldenPlaces {
+/// The differences as findings; of each column only so many rows, and the number of the others.
+private struct GoldenReport {
+  /// Where the entries of the golden are in its files as they were recorded, or edited.
   private var places: [[ExactText]: (file: ContainerPath, line: Int?)] = [:]
   private let directory: String
+  private let redactor: Redactor
+  private let rowLimit: Int
+  private var findings: [FixtureResult.Finding] = []
+  private var rows: [RowDifferences] = []
+  private var indices: [[ExactText]: Int] = [:]
 
-  init(_ expected: GoldenText, _ directory: String) throws {
-    self.directory = directory
+  /// The rows of a table that differ in one way: they are absent, not expected, or differ in one column.
+  private struct RowDifferences {
+    var count = 0
+    /// The first one above the limit, and whether all above it have the same values.
+    var rest: EntryDifference?
+    var isSame = true
+  }
+
+  /// - Parameter expected: the golden in the directory.
+  init(_ expected: GoldenText, _ directory: String, redactor: Redactor, rowLimit: Int) throws {
+    (self.directory, self.redactor, self.rowLimit) = (directory, redactor, rowLimit)
     // The lines of files that are not as they would be written now.
     var edited: [ContainerPath: [Substring]] = [:]
     if try !expected.isSame(as: directory) {
@@ -119,34 +133,6 @@ private struct GoldenPlaces {
       }
       places[entry.id] = (entry.file, line)
     }
-  }
-
-  /// Where an entry is, or where the golden lacks it, what it would be in.
-  func place(of id: [ExactText]) -> (file: String, line: Int?) {
-    let place = (1...id.count).reversed().lazy.compactMap { places[Array(id.prefix($0))] }.first
-    return ("\(directory)/\(place?.file ?? Golden.list)", place?.line)
-  }
-}
-
-/// The differences as findings; of each column only so many rows, and the number of the others.
-private struct GoldenReport {
-  private let places: GoldenPlaces
-  private let redactor: Redactor
-  private let rowLimit: Int
-  private var findings: [FixtureResult.Finding] = []
-  private var rows: [RowDifferences] = []
-  private var indices: [[ExactText]: Int] = [:]
-
-  /// The rows of a table that differ in one way: they are absent, not expected, or differ in one column.
-  private struct RowDifferences {
-    var count = 0
-    /// The first one above the limit, and whether all above it have the same values.
-    var rest: EntryDifference?
-    var isSame = true
-  }
-
-  init(_ places: GoldenPlaces, _ redactor: Redactor, _ rowLimit: Int) {
-    (self.places, self.redactor, self.rowLimit) = (places, redactor, rowLimit)
   }
 
   mutating func add(_ difference: EntryDifference) {
@@ -180,9 +166,11 @@ private struct GoldenReport {
   private func finding(
     _ entry: GoldenEntry, _ name: String, _ message: String, _ expected: String?, _ found: String?
   ) -> FixtureResult.Finding {
-    let place = places.place(of: entry.id)
+    // Where the entry is, or where the golden lacks it, what it would be in.
+    let place = (1...entry.id.count).reversed().lazy.compactMap { places[Array(entry.id.prefix($0))] }.first
     var finding = FixtureResult.Finding(
-      .golden, message, place: name, expected: expected, found: found, file: place.file, line: place.line)
+      .golden, message, place: name, expected: expected, found: found,
+      file: "\(directory)/\(place?.file ?? Golden.list)", line: place?.line)
     (finding.noun, finding.pattern) = (entry.noun, entry.pattern)
     return finding
   }
