@@ -82,7 +82,7 @@ extension FixturePlace {
 }
 
 extension FixtureSetup {
-  fileprivate var places: [Place] { directories + marks.map(\.place) }
+  fileprivate var places: [Place] { directories + attributes.map(\.place) + modes.map(\.place) }
 
   /// Runs a change of a path; what it throws names the line that wants it.
   fileprivate func positioned(_ place: Place, _ body: () throws -> Void) throws {
@@ -109,18 +109,16 @@ extension FixtureSetup {
   }
 
   fileprivate func mark(_ target: Directory) throws {
-    for mark in marks {
-      let path = mark.place.path
-      guard try target.status(path) != nil else {
-        throw mark.place.position.error("the container has no `\(path)`")
+    func mark(_ place: Place, _ body: () throws -> Void) throws {
+      guard try target.status(place.path) != nil else {
+        throw place.position.error("the container has no `\(place.path)`")
       }
-      try positioned(mark.place) {
-        switch mark.kind {
-        case .attribute(let attribute): try target.setAttribute(attribute, of: path)
-        case .mode(let mode): try target.setMode(mode, of: path)
-        }
-      }
+      try positioned(place, body)
     }
+    for (place, attribute) in attributes {
+      try mark(place) { try target.setAttribute(attribute, of: place.path) }
+    }
+    for (place, mode) in modes { try mark(place) { try target.setMode(mode, of: place.path) } }
   }
 }
 

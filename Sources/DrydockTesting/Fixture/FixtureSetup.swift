@@ -13,20 +13,11 @@ package struct FixtureSetup: Sendable {
     var position: YAMLPosition
   }
 
-  struct Mark: Sendable {
-    enum Kind: Sendable {
-      case attribute(ExtendedAttribute)
-      case mode(UInt16)
-    }
-
-    var place: Place
-    var kind: Kind
-  }
-
   /// Directories to make, as far as no file makes them.
   let directories: [Place]
-  /// Attributes first; then modes, the deepest first, since one may close a directory.
-  let marks: [Mark]
+  let attributes: [(place: Place, attribute: ExtendedAttribute)]
+  /// The deepest first, since one may close a directory.
+  let modes: [(place: Place, mode: UInt16)]
   /// Databases whose rows lie in the `-wal` alone, as after a crash of the app.
   let onlyInWAL: [Place]
   /// Files that are taken as they are although their names say that something is made of them.
@@ -48,23 +39,22 @@ package struct FixtureSetup: Sendable {
     onlyInWAL = try Self.places(reader, "only-in-wal") { try $0.path($1) }
     verbatim = try Self.places(reader, "verbatim") { try $0.path($1) }
     vault = try FixtureVaultItem.items(reader?["vault"])
-    var marks = try Self.places(reader, "excluded") { try $0.pathOrRoot($1) }.map {
-      Mark(place: $0, kind: .attribute(ExclusionAttributes.appleFlag))
+    var attributes = try Self.places(reader, "excluded") { try $0.pathOrRoot($1) }.map {
+      (place: $0, attribute: ExclusionAttributes.appleFlag)
     }
     for pair in try reader?["protection"]?.pairs("`protection`").pairs ?? [] {
       let name = try pair.value.protection().appleName
       let attribute = ExtendedAttribute(name: ProtectionClass.attribute, value: Array(name.utf8))
-      marks.append(Mark(place: try pair.place(), kind: .attribute(attribute)))
+      attributes.append((try pair.place(), attribute))
     }
     for pair in try reader?["attributes"]?.pairs("`attributes`").pairs ?? [] {
       for attribute in try pair.value.pairs("the attributes of a path").pairs {
-        marks.append(Mark(place: try pair.place(), kind: .attribute(try attribute.attribute())))
+        attributes.append((try pair.place(), try attribute.attribute()))
       }
     }
-    let modes = try reader?["modes"]?.pairs("`modes`").pairs.map { pair in
-      Mark(place: try pair.place(), kind: .mode(try pair.value.mode()))
-    }
-    self.marks = marks + (modes ?? []).sorted { $0.place.path > $1.place.path }
+    self.attributes = attributes
+    let modes = try reader?["modes"]?.pairs("`modes`").pairs ?? []
+    self.modes = try modes.map { (try $0.place(), try $0.value.mode()) }.sorted { $0.0.path > $1.0.path }
   }
 
   private static func places(
