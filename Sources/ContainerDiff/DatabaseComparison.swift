@@ -9,7 +9,7 @@ import GRDB
 /// is held in memory.
 package struct DatabaseComparison {
   /// Paths of two closed database files in a private directory.
-  package let before, after: String
+  let before, after: String
   /// How many rows of a table are listed, of each kind.
   let rowLimit: Int
   let redactor: Redactor
