@@ -20,23 +20,11 @@ public struct CommandResult: Sendable, CustomStringConvertible {
   /// Standard error as text, but for the note on processes that cannot be seen: whether there are any depends on the
   /// machine that the tests run on, such as a container.
   public var errors: String {
-<<<<<<< HEAD
-<<<<<<< HEAD
-    guard Data(errorBytes).holds(Data("not all processes can be seen".utf8)) else { return allErrors }
-    return allErrors.replacing(#/(?m)^drydock: note: not all processes can be seen: .*\n/#, with: "")
-=======
-    let all = allErrors
-    // The pattern is slow, and the note is rare.
-    guard strstr(all, "not all processes can be seen") != nil else { return all }
-    return all.replacing(#/(?m)^drydock: note: not all processes can be seen: .*\n/#, with: "")
->>>>>>> af95e080 (Trees of tests: paths are sorted only where they differ; the note that programs print rarely is looked for before its pattern)
-=======
     let note = "drydock: note: not all processes can be seen: "
     // Without a regular expression, which would be parsed each time.
     guard Data(errorBytes).holds(Data(note.utf8)) else { return allErrors }
     return allErrors.split(separator: "\n", omittingEmptySubsequences: false)
       .filter { !$0.hasPrefix(note) }.joined(separator: "\n")
->>>>>>> a32309c7 (Trees and paths of tests are sorted by the C library, small files read with small buffers, and standard error is searched without a regular expression: without the optimizer, these were a part of every test)
   }
 
   /// Standard error as text.

@@ -21,23 +21,11 @@ public enum RawFiles {
     return names.sorted(by: precedes)
   }
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-  /// The order by bytes. Without the optimizer, the standard library's takes 100 ns for each of them.
-  static func precedes(_ first: [UInt8], _ second: [UInt8]) -> Bool {
-    let order = memcmp(first, second, min(first.count, second.count))
-    return order < 0 || order == 0 && first.count < second.count
-=======
-  /// Whether bytes come before others, by the C library: without the optimizer, `lexicographicallyPrecedes` takes 100 ns for each
-  /// byte, and the trees of tests are sorted often.
-=======
   /// Whether bytes come before others, by the C library: without the optimizer, `lexicographicallyPrecedes` takes 100 ns
   /// for each byte, and the trees of tests are sorted often.
->>>>>>> cd496fb3 (Trees of tests are removed with one call for a file; the order of bytes is one comment)
   static func precedes(_ one: [UInt8], _ other: [UInt8]) -> Bool {
     let order = memcmp(one, other, min(one.count, other.count))
     return order == 0 ? one.count < other.count : order < 0
->>>>>>> a32309c7 (Trees and paths of tests are sorted by the C library, small files read with small buffers, and standard error is searched without a regular expression: without the optimizer, these were a part of every test)
   }
 
   /// The status of a path itself, links not followed.
@@ -57,18 +45,10 @@ public enum RawFiles {
     let descriptor = withPath(path) { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
     guard descriptor >= 0 else { throw SystemFailure(call: "open", path: path) }
     defer { close(descriptor) }
-<<<<<<< HEAD
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw SystemFailure(call: "fstat", path: path) }
     // Files that the kernel makes have no size before they are read.
     var (content, done) = (Data(count: Int(status.st_size) + 4096), 0)
-=======
-    var content = Data()
-    var status = stat()
-    // A buffer of the file's size, if it says one: most files of tests are small.
-    let size = fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
-    var buffer = [UInt8](repeating: 0, count: min(max(size + 1, 4096), 1 << 18))
->>>>>>> a32309c7 (Trees and paths of tests are sorted by the C library, small files read with small buffers, and standard error is searched without a regular expression: without the optimizer, these were a part of every test)
     while true {
       if done == content.count { content.count *= 2 }
       let count = content.withUnsafeMutableBytes { buffer in

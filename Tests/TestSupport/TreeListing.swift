@@ -57,33 +57,11 @@ public struct TreeListing: Sendable {
   ) -> [String] {
     var found: [(path: [UInt8], lines: [String])] = []
     let ignored = Set(ignoringTimesOf.map { Array($0.utf8) })
-<<<<<<< HEAD
-<<<<<<< HEAD
-    let differing = Set(entries.keys).union(other.entries.keys).filter { entries[$0] != other.entries[$0] }
-    for path in differing.sorted(by: RawFiles.precedes) {
-      let name = path.isEmpty ? "(root)" : readable(path)
-=======
-    let paths = entries.keys + other.entries.keys.filter { entries[$0] == nil }
-    for path in paths.sorted(by: RawFiles.precedes) {
-      var name: String { path.isEmpty ? "(root)" : readable(path) }
->>>>>>> a32309c7 (Trees and paths of tests are sorted by the C library, small files read with small buffers, and standard error is searched without a regular expression: without the optimizer, these were a part of every test)
-      switch (other.entries[path], entries[path]) {
-      case (nil, _?): lines.append("\(name): only in the new tree")
-      case (_?, nil): lines.append("\(name): only in the old tree")
-      case (let old?, let new?):
-        let compared = ignored.contains(path) ? aspects.subtracting([.modified, .changed]) : aspects
-        for aspect in TreeEntry.Aspect.allCases
-        where compared.contains(aspect) && !new.equals(old, in: aspect) {
-          lines.append("\(name): \(aspect.rawValue) was \(old.text(aspect)), is \(new.text(aspect))")
-        }
-      case (nil, nil): break
-=======
     func name(_ path: [UInt8]) -> String { path.isEmpty ? "(root)" : readable(path) }
     for (path, new) in entries {
       guard let old = other.entries[path] else {
         found.append((path, ["\(name(path)): only in the new tree"]))
         continue
->>>>>>> af95e080 (Trees of tests: paths are sorted only where they differ; the note that programs print rarely is looked for before its pattern)
       }
       let compared = ignored.contains(path) ? aspects.subtracting([.modified, .changed]) : aspects
       let lines = TreeEntry.Aspect.allCases
@@ -95,14 +73,9 @@ public struct TreeListing: Sendable {
       found.append((path, ["\(name(path)): only in the old tree"]))
     }
     // Most trees are equal: to sort all paths takes longer than to compare what they have.
-    return found.sorted { $0.path.lexicographicallyPrecedes($1.path) }.flatMap(\.lines)
+    return found.sorted { RawFiles.precedes($0.path, $1.path) }.flatMap(\.lines)
   }
 
-<<<<<<< HEAD
-  private var sortedPaths: [[UInt8]] { entries.keys.sorted(by: RawFiles.precedes) }
-
-=======
->>>>>>> a32309c7 (Trees and paths of tests are sorted by the C library, small files read with small buffers, and standard error is searched without a regular expression: without the optimizer, these were a part of every test)
   private mutating func add(
     _ path: [UInt8], below root: [UInt8], _ flag: [UInt8]?, _ firstPaths: inout [UInt64: [UInt8]]
   ) throws {

@@ -166,15 +166,8 @@ extension FixtureWork {
       FixtureResult.Finding(
         .fresh,
         "the database of version \(version) is not like one that the app creates"
-<<<<<<< HEAD
-          + (drift.what.map { ": its \($0) differs" } ?? ""), place: drift.place, expected: drift.expected,
-        found: drift.found, file: drift.file ?? fixture.file, line: drift.line)
-=======
-          + (drift.what.isEmpty ? "" : ": its \(drift.what) differs"), place: drift.place)
-      (finding.expected, finding.found) = (drift.expected, drift.found)
-      (finding.file, finding.line) = (drift.file ?? fixture.directory + "/fixture.yaml", drift.line)
-      return finding
->>>>>>> 9f91ea23 (SchemaDrift is one type for Room and SQLDelight; it was a copy of Room's, field by field)
+          + (drift.what.isEmpty ? "" : ": its \(drift.what) differs"), place: drift.place,
+        expected: drift.expected, found: drift.found, file: drift.file ?? fixture.file, line: drift.line)
     }
   }
 }
