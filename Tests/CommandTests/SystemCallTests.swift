@@ -1,0 +1,53 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What a command costs for each file in system calls, which are the same on every machine; times are not. Measured as the difference
+/// between many small files and few, so that what a command does once does not count.
+@Suite("System calls for each file")
+struct SystemCallTests {
+  private static let few = 200, many = 2000
+
+  /// A sandbox with a container of small files, fifty in a directory.
+  private static func sandbox(files: Int) throws -> Sandbox {
+    let sandbox = try Sandbox()
+    try sandbox.write(
+      "drydock.yaml", "app: many\nlayout: generic\ndefaults: {standard: Library/settings.plist}\n")
+    try sandbox.write(
+      "Settings/0001_theme.yaml", "description: A theme\nsteps:\n  - defaults.set: {values: {theme: light}}\n"
+    )
+    try sandbox.write("App/Library/settings.plist", "<plist version=\"1.0\"><dict/></plist>")
+    for file in 0..<files { try sandbox.write("App/Documents/\(file / 50)/\(file).txt", "file \(file)\n") }
+    return sandbox
+  }
+
+  private static func calls(_ command: String, in sandbox: Sandbox, commit: String?) throws -> Int {
+    let result = try sandbox.with(commit: commit).execute(
+      Tools.system("strace"), ["-f", "-c", "-o", sandbox("calls"), sandbox.program] + command.words)
+    guard result.succeeded else { throw SystemFailure("\(command): \(result)") }
+    // The last line has the sums: percent, seconds, microseconds per call, calls, errors.
+    let sums = try String(contentsOfFile: sandbox("calls"), encoding: .utf8).split(separator: "\n").last
+    return try #require(sums?.split(separator: " ").dropFirst(3).first.flatMap { Int($0) })
+  }
+
+  @Test("Snapshot, restore and migrate keep their budgets")
+  func budgets() async throws {
+    let sandboxes = try (Self.sandbox(files: Self.few), Self.sandbox(files: Self.many))
+    func perFile(_ command: String, commit: String? = nil) throws -> Double {
+      let few = try Self.calls(command, in: sandboxes.0, commit: commit)
+      let many = try Self.calls(command, in: sandboxes.1, commit: commit)
+      return Double(many - few) / Double(Self.many - Self.few)
+    }
+    #expect(try perFile("snapshot App -r Backups") <= 9)
+    #expect(try perFile("restore -r Backups latest New") <= 11)
+    for sandbox in [sandboxes.0, sandboxes.1] { try sandbox.succeed("baseline App -m Settings --to 0") }
+    // An exchange links each file into the new tree, and removes it from the old one.
+    #expect(try perFile("migrate App -m Settings --no-snapshot") <= 12)
+    for sandbox in [sandboxes.0, sandboxes.1] { try sandbox.succeed("rollback App --to 0") }
+    #expect(try perFile("migrate App -m Settings --no-snapshot", commit: "in-place") <= 3)
+    // A file counts as unchanged when it was older than a minute at the capture before.
+    try await Task.sleep(for: .seconds(61))
+    for sandbox in [sandboxes.0, sandboxes.1] { try sandbox.succeed("snapshot App -r Backups") }
+    #expect(try perFile("snapshot App -r Backups") <= 3)
+  }
+}
