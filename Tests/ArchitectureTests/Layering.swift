@@ -42,6 +42,8 @@ enum Layering {
       "BackupRepository",
       transaction.union(["ArchiveFile", "ArchiveSigning", "Storage", "GRDB", "SystemPackage"])
     ),
+    // What tests of several modules read of transactions.
+    ("TestTransactions", transaction),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
     ("AppFrameworks", container.subtracting(["AgeEncryption"]).union(["GRDB"])),
@@ -78,7 +80,6 @@ enum Layering {
     // Programs and helpers of the tests, which use the package as its users do.
     ("NotesApp", ["GRDB"]),
     ("TestSupport", ["Testing"]),
-    ("TestTransactions", transaction),
   ]
 
   /// What a target declares without importing it. SwiftPM rebuilds a target when a module changes that it declares, and

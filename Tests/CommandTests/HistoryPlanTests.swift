@@ -28,14 +28,17 @@ struct HistoryPlanTests {
       try sandbox.create()
       // Nothing says the version.
       try sandbox.edit("drydock.yaml") { $0.replacing(/(?m)^version-markers.*\n/, with: "") }
-      var catalog = try MigrationCatalog.load(sandbox("Migrations"))
+      let catalog = try MigrationCatalog.load(sandbox("Migrations"))
       let baseline = ContainerChange.baseline(catalog, version: 1)
       let planned = try dryRun(baseline, sandbox)
       #expect(try container(sandbox).apply(baseline).value == planned.value)
       #expect(try container(sandbox).status(catalog).version == 1)
-
+    }
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("migrate Notes --to 1 --no-snapshot")
       try sandbox.edit("Migrations/0001_default_settings.yaml") { $0 + "# Edited.\n" }
-      catalog = try MigrationCatalog.load(sandbox("Migrations"))
+      let catalog = try MigrationCatalog.load(sandbox("Migrations"))
       #expect(try container(sandbox).status(catalog).problems.map(\.code) == [.edited])
       let repair = ContainerChange.repair(catalog, accept: [1])
       let repaired = try dryRun(repair, sandbox)

@@ -11,6 +11,7 @@ func expectError(
     Issue.record("nothing was thrown", sourceLocation: sourceLocation)
   } catch {
     let isExpected = code == nil || (error as? DrydockError)?.code == code
-    #expect(isExpected && "\(error)".contains(words), "\(error)", sourceLocation: sourceLocation)
+    let hasWords = words.isEmpty || "\(error)".contains(words)
+    #expect(isExpected && hasWords, "\(error)", sourceLocation: sourceLocation)
   }
 }

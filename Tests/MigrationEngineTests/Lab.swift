@@ -41,11 +41,13 @@ final class Lab {
     return try withExtendedLifetime(lab) { try body(lab) }
   }
 
+  /// Otherwise to sync it, and to search other processes for open files, would take longer than most migrations here.
+  var isScratch = true
+
   var container: Container {
     get throws {
       var container = try Container(at: directory("container"), configuration: configuration)
-      // To sync it, and to search other processes for open files, would take longer than most migrations here.
-      container.isScratch = true
+      container.isScratch = isScratch
       return container
     }
   }

@@ -81,10 +81,10 @@ import Testing
         reader.closeInput()
         _ = try? reader.wait()
       }
+      lab.isScratch = false
       #expect(throws: DrydockError.self) { try lab.migrate() }
-      var container = try lab.container
-      container.isScratch = true
-      let outcome = try Transaction.run(on: container, .migrate, summary: "test") { stage in
+      lab.isScratch = true
+      let outcome = try Transaction.run(on: lab.container, .migrate, summary: "test") { stage in
         try Migrator.run(MigrationStatus(lab.catalog(), of: stage), on: stage, stamp: lab.stamp)
       }
       #expect(outcome.transaction != nil)

@@ -153,7 +153,7 @@ struct MarkdownTests {
       let opened = text.components(separatedBy: "<details").count
       #expect(opened == text.components(separatedBy: "</details>").count && opened > 1)
       if count == 60 {
-        #expect(text.contains(" more causes: see the complete report") && text.contains("\nand "))
+        #expect(text.contains(" more causes: see the complete report") && text.contains("\n… and "))
       }
     }
     let many = (0..<1500).map { ReportSamples.fixture("v\($0)", .passed) }
