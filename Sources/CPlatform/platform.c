@@ -206,7 +206,8 @@ int platform_set_modified(int directory, const char *name, int64_t nanoseconds) 
 }
 
 int platform_set_no_dump(int directory, const char *name, bool on) {
-  int descriptor = name[0] ? openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : dup(directory);
+  int descriptor = name[0] ? openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                           : fcntl(directory, F_DUPFD_CLOEXEC, 0);
   if (descriptor < 0) return -1;
 #ifdef __linux__
   int flags = 0;

@@ -1,3 +1,6 @@
+import DrydockErrors
+import SystemPackage
+
 /// Opens the directories of paths: consecutive paths are often in the same one, which is then opened, or found missing, once.
 ///
 /// It keeps the last one open: another program that moves it is not noticed. So it is for reading what is checked again later,
@@ -22,9 +25,21 @@ package final class LastDirectory {
     if path.isRoot { return try root.status(path) }
     let parent = path.parent
     if last?.path != parent {
-      let exists = try root.status(parent)?.type == .directory
-      last = (parent, exists ? try root.directory(parent) : nil)
+      do { last = (parent, try root.directory(parent)) } catch let error as DrydockError
+        where error.meansNoDirectory
+      {
+        last = (parent, nil)
+      }
     }
     return try last?.directory?.status(ContainerPath(name: path.name))
+  }
+}
+
+extension DrydockError {
+  /// Whether a directory does not exist, or the path leads through something else.
+  fileprivate var meansNoDirectory: Bool {
+    (cause as? Errno).map {
+      [.noSuchFileOrDirectory, .notDirectory, .fileNameTooLong, .tooManySymbolicLinkLevels].contains($0)
+    } ?? false
   }
 }

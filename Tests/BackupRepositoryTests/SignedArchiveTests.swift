@@ -194,7 +194,9 @@ struct SigningLab {
     let files = [".minisig", ""].map { full.path + ".statement" + $0 }
     let bytes = try files.map(signing.read)
     // First without the signature, then without what it signs, too.
-    for (file, words) in zip(files, ["needs, cannot be read: it has no signature", "needs, cannot be read: it is not signed"]) {
+    for (file, words) in zip(
+      files, ["needs, cannot be read: it has no signature", "needs, cannot be read: it is not signed"])
+    {
       try lab.removeStored(file)
       for acceptsGap in [false, true] {
         let error = failure {

@@ -118,6 +118,26 @@ import Testing
         == "no error")
   }
 
+  @Test("A full-text index takes its columns from another table: what uses it is tried with the new ones")
+  func renamedContent() throws {
+    let schema = """
+      CREATE TABLE doc (id INTEGER PRIMARY KEY, body TEXT); CREATE VIRTUAL TABLE f USING fts4 (content='doc');
+      CREATE VIEW found AS SELECT body FROM f;
+      """
+    let sql = "PRAGMA legacy_alter_table = ON; ALTER TABLE doc RENAME COLUMN body TO text;"
+    #expect(try run(sql, after: schema).error.contains("view `found`"))
+  }
+
+  /// Another program can have written any value there, and SQLite accepts it.
+  @Test func oddRowsOfTheSchema() throws {
+    let schema = """
+      CREATE TABLE odd (id TEXT PRIMARY KEY); PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET type = NULL, tbl_name = x'ff' WHERE name = 'sqlite_autoindex_odd_1';
+      PRAGMA writable_schema = OFF;
+      """
+    #expect(try run("CREATE INDEX i ON log (text);", after: schema).error == "no error")
+  }
+
   @Test(
     "What goes with a table that is made again is named",
     arguments: [

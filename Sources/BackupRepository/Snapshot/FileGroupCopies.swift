@@ -63,7 +63,7 @@ struct FileGroupCopies {
       for path in paths { members[path] = nil }
       return true
     }
-    let states = before.map(StableReader.State.init)
+    let states = before.map { StableReader.State($0) }
     guard zip(paths, states).allSatisfy({ unchanged[$0] == nil || unchanged[$0] == $1 }),
       let copies = try copies(of: group, states, in: directory)
     else { return false }
@@ -95,7 +95,9 @@ struct FileGroupCopies {
         return nil
       }
     }
-    guard let after = try statuses(of: group, in: directory)?.map(StableReader.State.init) else { return nil }
+    guard let after = try statuses(of: group, in: directory)?.map({ StableReader.State($0) }) else {
+      return nil
+    }
     for (index, name) in group.names.enumerated() where !group.canOnlyGrow(name) {
       // A write in progress has set the time when it began, and one through a mapping sets none.
       guard

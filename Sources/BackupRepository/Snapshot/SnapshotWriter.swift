@@ -241,7 +241,7 @@ final class SnapshotWriter {
     where !isStored && largeAttempts < StableReader.largeAttempts {
       // A reading after which the file is in the state that its name had shows that it is the same one.
       if copied == nil, isWhole || attempt > 1 { try expectSame(FileStatus(of: file, path: path), scanned) }
-      let known = attempt == 1 ? StableReader.State(found) : nil
+      let known = attempt == 1 ? StableReader.State(open: found) : nil
       guard let before = try isWhole ? reader.state(of: file, path) : reader.settled(file, path, known) else {
         continue
       }
@@ -308,7 +308,7 @@ final class SnapshotWriter {
       let found = try directory.status(name)
       if let scanned { try expectSame(found, scanned) }
       guard let found else { throw DrydockError(.notFound, "removed while it was stored", path: root.path) }
-      let file = try directory.open(name, .readOnly, options: [.nonBlocking])
+      let file = try directory.openFile(name, found)
       do {
         return (file, found, scanned == nil ? [] : try directory.view(of: file, name).attributes(.root))
       } catch {

@@ -40,18 +40,22 @@ final class StableReader {
   }
 
   struct State: Equatable {
-    var identity: FileIdentity
+    /// Which file it is; nil for one that is looked at by its name alone: some file systems number inodes anew.
+    var identity: FileIdentity?
     var size: UInt64
     var modified, changed: Int64
 
-    init(_ status: FileStatus) {
-      (identity, size) = (status.identity, status.size)
-      (modified, changed) = (status.modified, status.changed)
+    init(_ status: FileStatus) { (size, modified, changed) = (status.size, status.modified, status.changed) }
+
+    /// The state of a file that is open, or about to be opened.
+    init(open status: FileStatus) {
+      self.init(status)
+      identity = status.identity
     }
   }
 
   func state(of file: FileDescriptor, _ path: String) throws -> State {
-    try State(FileStatus(of: file, path: path))
+    try State(open: FileStatus(of: file, path: path))
   }
 
   /// The state of a file without a write in progress; nil when it just changed.

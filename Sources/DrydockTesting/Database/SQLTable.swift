@@ -18,7 +18,7 @@ struct SchemaObject {
       db,
       sql: """
         SELECT s.type AS kind, s.name AS name, s.sql AS sql, t.type AS form FROM sqlite_schema s
-        LEFT JOIN pragma_table_list t ON t.schema = 'main' AND t.name = s.name
+        LEFT JOIN (SELECT DISTINCT name, type FROM pragma_table_list WHERE schema = 'main') t ON t.name = s.name
         WHERE s.sql IS NOT NULL AND s.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND t.type IS NOT 'shadow'
         ORDER BY s.name
         """

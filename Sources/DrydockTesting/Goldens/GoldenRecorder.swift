@@ -109,7 +109,8 @@ package struct GoldenRecorder {
       let expected = try GoldenText(of: golden, volatile: fixture.volatile)
       isEqual = EntryDifference.between(expected.entries, new.entries).isEmpty
       var options = ComparisonOptions()
-      (options.rowLimit, options.redactor) = (20, redactor.knowing(golden.settings.values.map { $0.values }))
+      let settings = Array(golden.settings.values) + written.settings.values
+      (options.rowLimit, options.redactor) = (20, redactor.knowing(settings.map { $0.values }))
       recorded.difference = try Comparison(
         of: NormalizedSide(golden, fixture.volatile), with: NormalizedSide(written, fixture.volatile),
         options: options

@@ -77,6 +77,7 @@ struct MoveDefaultsToVault: MigrationOperation {
     var vault = try stage.vault()
     var written: [(key: String, item: VaultItem)] = []
     var changes: [SealedItems.Change] = []
+    var secrets: [MovedSecret] = []
     let now = UTCTime.text(Date())
     for (key, account) in moves {
       var item = template
@@ -101,7 +102,7 @@ struct MoveDefaultsToVault: MigrationOperation {
         changed.put(item)
         written.append((key, item))
       }
-      stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: changed.recipients)
+      secrets.append(MovedSecret(path: file, key: key, value: value))
       edit.values[key] = nil
       changes.append((before, changed[item.id]))
       recorded.types.append(.init(file: file, key: key, before: StoredValue(value.emptied)))
@@ -116,6 +117,7 @@ struct MoveDefaultsToVault: MigrationOperation {
           message: "the vault item \(item), read back, differs from the setting `\(key)`",
           path: path.description)
       }
+      for secret in secrets { stage.keepSealed(secret, to: vault.recipients) }
       recorded.items = try SealedItems(changes, sealedAs: vault)
     }
     // The values are recorded only in the sealed items.

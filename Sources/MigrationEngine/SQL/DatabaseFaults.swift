@@ -52,6 +52,7 @@ struct DatabaseFaults {
     if children.isEmpty { return }
     do { try addViolations(db) } catch let error as DatabaseError where error.isAboutSQL {
       // One invalid foreign key ends the check of all: table by table.
+      violations = [:]
       for child in children {
         do { try addViolations(of: child.name, db) } catch let error as DatabaseError where error.isAboutSQL {
           parts["foreign key of `\(child.name)`"] = error.message
@@ -207,7 +208,7 @@ package struct DatabaseState {
   /// - Throws: ``StepFailure`` when something is broken that was not before.
   func notes(after db: Database, allowsOrphans: Bool = false) throws -> [String] {
     let isSame = try schemaVersion.map { try db.schemaVersion == $0 } ?? true
-    let now = isSame ? schema : try SchemaShape(db)
+    let now = isSame ? schema : try SchemaShape(db, isTrusted: script != nil)
     let notes = try DatabaseFaults(db, now, ofSchema: !isSame).notes(
       since: faults, allowsOrphans: allowsOrphans)
     if isSame { return notes }

@@ -17,6 +17,9 @@ struct SchemaCopy {
 
   init(_ db: Database) { self.db = db }
 
+  /// Whether functions or collations that only the app has were added.
+  var hasAppParts: Bool { !functions.isEmpty || !collations.isEmpty }
+
   /// Runs a definition, or compiles another statement.
   mutating func run(_ sql: String) -> Result {
     var unknown: String?
@@ -79,7 +82,7 @@ final class SchemaTrial: @unchecked Sendable {
 
   /// Those that no thread uses now.
   private static let free = Mutex<[SchemaTrial]>([])
-  private static let limit = 4
+  private static let limit = 4, largest = 2000
 
   private let queue: DatabaseQueue
   private var copy: SchemaCopy
@@ -104,19 +107,23 @@ final class SchemaTrial: @unchecked Sendable {
     }
     let faults = trial.last.faults
     // From now on another thread may take it.
-    free.withLock { free in if free.count < limit { free.append(trial) } }
+    free.withLock { free in if free.count < limit, objects.count <= largest { free.append(trial) } }
     return faults
   }
 
   /// Makes the copied tables and views those of a schema.
   ///
-  /// - Returns: false when that needs a new copy: a virtual table comes with tables of its own.
+  /// - Returns: false when that needs a new copy: a virtual table comes with tables of its own, and keeps what it has read of
+  ///   others; a function that a table needed stays.
   private func adopt(_ objects: [SchemaObject]) -> Bool {
-    let tables = objects.filter { ($0.isTable || $0.isView) && !$0.sql.isEmpty }
+    let tables = objects.filter { $0.isTable || $0.isView }
     let wanted = Dictionary(tables.map { ($0.name.lowercased(), $0) }) { first, _ in first }
     let gone = copied.filter { wanted[$0.key] !== $0.value }
     let new = tables.filter { copied[$0.name.lowercased()] !== $0 }
-    if !copied.isEmpty, (gone.values + new).contains(where: \.isVirtual) { return false }
+    // Names that are one for Swift and two for SQLite, such as `Ä` and `ä`, are not told apart here.
+    let isExact = wanted.count == tables.count && (gone.isEmpty || !copy.hasAppParts)
+    let hasVirtual = (copied.values + new).contains(where: \.isVirtual)
+    if !copied.isEmpty, !isExact || hasVirtual && !(gone.isEmpty && new.isEmpty) { return false }
     return queue.inDatabase { _ in
       for object in gone.values {
         let sql = "DROP \(object.isView ? "VIEW" : "TABLE") \(quotedIdentifier(object.name))"

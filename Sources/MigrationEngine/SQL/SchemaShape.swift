@@ -11,13 +11,18 @@ struct SchemaShape {
   /// The largest ids that tables with AUTOINCREMENT have used, by the tables' names in lower case.
   private var sequences: [String: (table: String, last: Int64)] = [:]
 
-  init(_ db: Database) throws {
-    let sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY rowid"
+  /// - Parameter isTrusted: false if somebody else has had the connection: what it has read of the schema may not be what the
+  ///   database has, and is not remembered.
+  init(_ db: Database, isTrusted: Bool = true) throws {
+    // Any program can have written any value there, and SQLite accepts it.
+    let columns = ["type", "name", "tbl_name", "sql"].map { "CAST(ifnull(\($0), '') AS TEXT)" }
+    let sql =
+      "SELECT \(columns.joined(separator: ", ")) FROM main.sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
     objects = try Row.fetchAll(db, sql: sql).map { row in
       try SchemaObject.read(
         SchemaObject.Definition(
           type: row[0], name: ExactText(row[1] as String), table: ExactText(row[2] as String),
-          sql: ExactText((row[3] as String?) ?? "")), db)
+          sql: ExactText(row[3] as String)), db, isTrusted: isTrusted)
     }
     for object in objects where !object.isOfTheSystem { named[object.place.lowercased()] = object }
     if objects.contains(where: { $0.name == "sqlite_sequence" }) {
@@ -140,7 +145,6 @@ final class SchemaObject: Sendable {
     let name: ExactText
     /// Of an index or a trigger.
     let table: ExactText
-    /// Empty for an index that SQLite makes itself.
     let sql: ExactText
   }
 
@@ -172,11 +176,12 @@ final class SchemaObject: Sendable {
 
   /// Those that were read last: a run of many migrations looks at the whole schema before and after each of them.
   private static let known = Mutex<[Definition: SchemaObject]>([:])
-  private static let limit = 4096
+  private static let limit = 4096, longest = 16 << 10
 
-  static func read(_ definition: Definition, _ db: Database) throws -> SchemaObject {
+  static func read(_ definition: Definition, _ db: Database, isTrusted: Bool) throws -> SchemaObject {
     if let object = known.withLock({ $0[definition] }) { return object }
     let object = try SchemaObject(definition, db)
+    guard isTrusted, definition.sql.text.utf8.count <= longest else { return object }
     known.withLock { known in
       if known.count == limit { known = [:] }
       known[definition] = object

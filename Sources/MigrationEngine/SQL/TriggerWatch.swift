@@ -32,7 +32,7 @@ final class TriggerWatch {
   }
 
   private func copied(_ db: Database) throws -> DatabaseQueue? {
-    let objects = try SchemaShape(db).objects.filter { !$0.sql.isEmpty }
+    let objects = try SchemaShape(db).objects
     let triggers = objects.filter(\.isTrigger)
     if triggers.isEmpty { return nil }
     let queue = try DatabaseQueue()
