@@ -81,6 +81,22 @@ import Testing
       raw[Array("user.drydock.protection-class".utf8)] == Array("NSFileProtectionCompleteUnlessOpen".utf8))
   }
 
+  @Test func aNewFileGetsTheClassThatIsRequired() throws {
+    lab.configuration.protection = try lab.configuration(
+      "protection: [{path: \"Documents/*.txt\", require: complete}]\n"
+    ).protection
+    try lab.run(
+      """
+        - files.write: {path: Documents/new.txt, text: new}
+        - files.write: {path: Documents/new.md, text: new}
+
+      """)
+    let classes = try lab.look { stage in
+      try ["Documents/new.txt", "Documents/new.md"].map { try stage.metadata(of: $0)?.protection }
+    }
+    #expect(classes == [.complete, nil])
+  }
+
   @Test func aLinkCarriesNoFlag() throws {
     try lab.write("a", "a")
     try FileManager.default.createSymbolicLink(atPath: lab.path("link"), withDestinationPath: "a")
