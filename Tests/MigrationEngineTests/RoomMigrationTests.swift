@@ -92,6 +92,29 @@ import Testing
     try expectVersion(3)
   }
 
+  /// A failed validation fails the migration, and says what and where; `validate` finds it without a container.
+  @Test func aWrongResultIsRefused() throws {
+    try prepare(["1_2.sql": "ALTER TABLE note ADD COLUMN pinned TEXT;\nDROP VIEW titles;\n"])
+    let error = failure { try lab.migrate(lab.catalog(.room)) }
+    #expect(error.code == .verifyFailed)
+    let text = error.text.replacing(Samples.room + "/schemas/", with: "")
+    #expect(
+      text == """
+        1_2.sql:1:1: sql: Room would refuse this database as version 2:
+          table note: column pinned: affinity INTEGER expected, found TEXT (2.json:31)
+          table note: column pinned: NOT NULL expected, found nullable (2.json:31)
+          table note: column pinned: default 0 expected, found none (2.json:31)
+          table tag: missing (2.json:83)
+          view titles: missing (2.json:164)
+        """, "\(text)")
+    try expectVersion(1)
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: .room, lab.configuration)
+    #expect(found.problems.map(\.code) == [.verifyFailed])
+    #expect(
+      found.problems.first?.message.contains(
+        "1_2.sql:1:1: the empty database of version 1: Room would refuse") == true, "\(found.problems)")
+  }
+
   /// A schema that was never committed, of a version that only lies between two others.
   @Test func aMissingSchema() throws {
     try prepare(["1_2.sql": derived(from: 1), "2_3.sql": derived(from: 2)])
