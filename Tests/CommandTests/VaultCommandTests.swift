@@ -78,6 +78,10 @@ import Testing
     #expect(item["attributes"].canonical == #"[{"account":"a","comment":"c","label":"Label","service":"s"}]"#)
     try sandbox.setItem("s/b", "b")
     try sandbox.expectRefusal("vault rename Notes s/a s/b", exit: 1, ["the vault already has s/b"])
+    try sandbox.expectRefusal("vault rename Notes s/a", exit: 64, ["no new name"])
+    for line in ["vault get Notes", "vault remove Notes", "vault rename Notes --to-account b"] {
+      try sandbox.expectRefusal(line, exit: 64, ["no item is named"])
+    }
     try sandbox.drydock("vault rename Notes s/a s/a").expect(output: "nothing to change")
     try sandbox.succeed("vault rename Notes s/a s/c")
     #expect(try keepsLater())
