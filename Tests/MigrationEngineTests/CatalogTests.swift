@@ -191,6 +191,7 @@ import Testing
     ("defaults.rename: {keys: {a: true}}", "0001_test.yaml:2:33: the new name of `a` is a text"),
     ("defaults.rename: {keys: {a: x, b: x}}", "0001_test.yaml:2:39: two settings become `x`"),
     ("defaults.set: {values: {a: null}}", "0001_test.yaml:2:32: a setting cannot be null"),
+    ("defaults.delete: {keys: a}", "0001_test.yaml:2:22: defaults.delete destroys data: say why"),
     ("files.create-directory: {path: 'a/*'}", "0001_test.yaml:2:36: `path` is one path, not a pattern"),
     ("files.write: {path: 'a?', text: x}", "0001_test.yaml:2:25: `path` is one path, not a pattern"),
     ("files.copy: {from: a, to: 'b*'}", "`to` is one path, not a pattern; write `b\\*`"),
