@@ -87,4 +87,30 @@ import Testing
     try sandbox.succeed("fixture capture Store captured --fixtures .")
     #expect(try external(Self.first, in: "captured/container") == data)
   }
+
+  @Test("Protection classes are shown; required ones are checked, and given to new files")
+  func protection() throws {
+    try sandbox.edit("drydock.yaml") {
+      $0 + "\nprotection: [{path: \"Documents/*.txt\", require: complete}]\n"
+    }
+    try sandbox.write("Store/Documents/a.txt", "text")
+    try sandbox.succeed("baseline Store --to 0")
+    let result = try sandbox.drydock("inspect Store")
+    #expect(
+      result.errors.contains(
+        "files of `Documents/*.txt` with no protection class, or a weaker one than complete: 1, such as Documents/a.txt"
+      ),
+      "\(result)")
+    try sandbox.write(
+      "Own/0001_write.yaml",
+      """
+      steps:
+        - files.write: {path: Documents/new.txt, text: new}
+        - files.set-protection: {path: Documents/a.txt, class: complete}
+      """)
+    try sandbox.succeed("migrate Store --no-snapshot")
+    let after = try sandbox.drydock("inspect Store")
+    #expect(after.output.contains("protection classes\n  complete  2 files\n"), "\(after)")
+    #expect(!after.errors.contains("Documents/*.txt"))
+  }
 }
