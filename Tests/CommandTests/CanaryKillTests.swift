@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What a killed command leaves holds no secret in the clear but in its stage, and that is gone with the next command. Commands
-/// on archives are killed by `EncryptedKillTests`.
+/// on archives, and dry runs, are killed by `EncryptedKillTests`.
 @Suite("Canaries, after a kill")
 struct CanaryKillTests {
   private static let files = ["migrate", "Trial"]
@@ -27,6 +27,20 @@ struct CanaryKillTests {
         try check(canaries, "\(way), \(step)")
       }
       #expect(killed > 8, "\(killed) of \(steps)")
+    }
+  }
+
+  @Test("At steps of a commit that sets a value of the vault")
+  func vaultSet() throws {
+    try Sandbox.with { sandbox in
+      let canaries = try scene(sandbox, "exchange")
+      let set = ["vault", "set", "Trial", "a/b", "--value-file", "Keys/first"]
+      for step in ["staged", "committed", "exchanged"] {
+        try reset(canaries)
+        let result = try canaries.run(set, environment: ["DRYDOCK_KILL_AT": step])
+        #expect(result.signal == SIGKILL, "\(step): \(result)")
+        try check(canaries, "vault set, \(step)")
+      }
     }
   }
 
