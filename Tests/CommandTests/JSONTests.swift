@@ -86,6 +86,9 @@ struct JSONTests {
     try Self.breakDatabase(in: sandbox)
     let document = try sandbox.drydock("snapshot Notes -r Backups --json").json()
     #expect(document["raw_databases"].keys == [Self.brokenDatabase])
+    // Also when quiet it says what is incomplete.
+    let quiet = try sandbox.drydock("snapshot Notes -r Others -q").expect(exit: 3, errors: "raw bytes")
+    #expect(quiet.output.isEmpty && quiet.errors.split(separator: "\n").count == 1, "\(quiet)")
   }
 
   /// Command lines that fail, with their exit code.
