@@ -60,6 +60,20 @@ struct BadPlaceTests {
     ) { try sandbox.asOther($0) }
   }
 
+  @Test("A neighbour that belongs to another user, and may not be linked: changed in place")
+  func protectedHardLinks() throws {
+    let setting = try String(contentsOfFile: "/proc/sys/fs/protected_hardlinks", encoding: .utf8)
+    try #require(setting == "1\n", "the system's usual setting")
+    let archive = try placed()
+    try open(archive)
+    try sandbox.giveToOther("Place")
+    try sandbox.write("Place/Notes/Documents/foreign.txt", "of another user\n")
+    try expectInPlace(
+      archive, "this user may not link Documents/foreign.txt", restores: false,
+      tree: { try sandbox.tree("Place/Notes") }
+    ) { try sandbox.asOther($0) }
+  }
+
   @Test("Who may only read a container, as another user: a snapshot of its databases, nothing changed")
   func readOnlyDatabases() throws {
     let archive = try placed()
