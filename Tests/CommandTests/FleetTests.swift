@@ -83,6 +83,8 @@ struct FleetTests {
     let failed = try states(stopped)
     #expect(failed.filter { $0.hasSuffix("failed 1") }.count == 4, "\(failed)")
     #expect(failed.filter { $0.hasSuffix("skipped 3") }.count == 2, "\(failed)")
+    // That all fail alike is their failure's code.
+    try sandbox.drydock("migrate --all All --jobs 1 --json --max-failures 100%").expect(exit: 1)
   }
 
   @Test("What a run changed is rolled back in each container, unless something followed; once")
@@ -109,6 +111,8 @@ struct FleetTests {
     try sandbox.succeed("rollback All/c2 --transaction-of older")
     try sandbox.tree("All/c2").expectSame(as: before)
     try sandbox.drydock("rollback All/c2 --transaction-of older").expect(output: "nothing to do")
+    try sandbox.drydock("rollback All/c2 --transaction-of unknown").expect(
+      exit: 1, errors: "has no transaction of run unknown")
   }
 
   @Test("A redo of what a run changed is undone with the run; versions before and after are known")
@@ -287,6 +291,9 @@ struct FleetTests {
         try sandbox.succeed("test", "--run", "t", "--shard", "\(shard)/2", "--result", "\(shard).jsonl")
       }
       try sandbox.drydock("summary 1.jsonl 2.jsonl").expect(output: "2 fixtures: 2 unchanged")
+      try sandbox.write("Fixtures/v0/expected/7/defaults.yaml", "other: 1\n")
+      try sandbox.drydock("test --result 3.jsonl").expect(exit: 1)
+      try sandbox.drydock("summary 3.jsonl").expect(exit: 1, output: "2 fixtures: 1 unchanged, 1 failed")
     }
   }
 }
