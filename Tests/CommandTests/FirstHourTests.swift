@@ -77,6 +77,7 @@ struct FirstHourTests {
       "status Own", exit: 4, ["no drydock.yaml", "`drydock init CONTAINER`"], container: "Own")
     try sandbox.succeed("defaults write Own dataSchemaVersion 4")
     try sandbox.succeed("init Own")
+    #expect(try sandbox.text("drydock.yaml").contains("- {defaults: \"dataSchemaVersion\", at: {0: 4}}\n"))
     try sandbox.drydock("inspect Own").expect(output: "schema version: 0 (the app's 4), by the setting")
     try sandbox.succeed("new theme")
     #expect(try sandbox.succeed("status Own").hasPrefix("version 0 (the app's 4) of 1, by the setting"))
@@ -106,6 +107,7 @@ struct FirstHourTests {
       ("CREATE TABLE schema_migrations (version, dirty)", "format: golang-migrate, database: own"),
       ("CREATE TABLE schema_migrations (version)", "format: dbmate, database: own"),
       ("CREATE TABLE goose_db_version (id)", "format: goose, database: own"),
+      ("CREATE TABLE own (id); PRAGMA user_version = 4", "version-markers:\n  - {pragma: own, at: {0: 4}}\n"),
       ("CREATE TABLE own (id)", "\ndatabases:\n  own: [\"Documents/own.sqlite\"]\n"),
     ])
   func records(sql: String, words: String) throws {
