@@ -38,6 +38,16 @@ struct HostileArchiveTests {
     try sandbox.tree(".").without("tmp").expectSame(as: before)
   }
 
+  @Test("What would command the terminal is shown as text")
+  func escapes() throws {
+    try sandbox.create(version: 4)
+    let link = sandbox("Notes/Documents/link")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
+    let shown = try sandbox.succeed("show", try sandbox.snapshot())
+    #expect(!shown.contains("\u{1B}"))
+    #expect(shown.contains("Documents/link → \\x1b[2Jgone"))
+  }
+
   @Test("show and restore refuse what they would have to read")
   func restore() throws {
     let archives = try prepare()

@@ -136,6 +136,15 @@ import Testing
     #expect(try sandbox.itemNames().count == 3)
   }
 
+  @Test func attributesOfAllKindsAreOneLine() throws {
+    try sandbox.setItem("s/a", "one")
+    try sandbox.succeed("snapshot Notes -o A.tar.zst")
+    try sandbox.setItem("s/b", "two", "--label", "one\ntwo", "--comment", "\u{202e}evil")
+    let told = try sandbox.drydock("diff A.tar.zst Notes --exit-code").expect(exit: 2)
+    let line = try #require(told.output.split(separator: "\n").first { $0.contains("+ s/b") })
+    #expect(line.contains(#"one\ntwo"#) && line.contains(#"\u{202e}evil"#), "one line: \(told)")
+  }
+
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {
     let yaml = try sandbox.text("drydock.yaml")
     try sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
