@@ -189,4 +189,30 @@ struct StepsBesideTests {
     #expect(texts[2].hasPrefix("4:21: drydock.yaml has no database `nowhere`"), "\(texts)")
     #expect(failure { try lab.migrate(.dbmate) }.code == .catalog)
   }
+
+  @Test("Beside a migration of Room without a statement, which can be reverted")
+  func room() throws {
+    try lab.sample(Samples.room + "/notes-1.db")
+    let schema = try Samples.text("\(Samples.room)/schemas/1.json")
+    try lab.files([
+      "1_2.sql": "-- The theme alone changes.\n", "schemas/1.json": schema,
+      "schemas/2.json": schema.replacing(#""version": 1"#, with: #""version": 2"#),
+      "2_theme.yaml":
+        "steps:\n  - defaults.convert: {key: theme, map: {true: dark, false: light}}\n"
+        + "verify:\n  - sql: {database: notes, query: SELECT count(*) FROM note, equals: before}\n",
+    ])
+    try lab.set(["theme": true])
+    let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
+    #expect(try lab.problems(tool) == [])
+    let report = try lab.migrate(tool)
+    #expect(report.migrations.map(\.number) == [2] && report.notes.isEmpty)
+    #expect(try lab.settings() == ["theme": "dark"])
+    #expect(try lab.column("PRAGMA user_version") == ["2"])
+    let hash = try Samples.schema(1).identityHash
+    #expect(try lab.column("SELECT identity_hash FROM room_master_table") == [hash])
+    try lab.rollback(tool, to: 1, down: true)
+    #expect(try lab.settings() == ["theme": true])
+    #expect(try lab.column("PRAGMA user_version") == ["1"])
+    #expect(try lab.column("SELECT identity_hash FROM room_master_table") == [hash])
+  }
 }
