@@ -95,6 +95,32 @@ struct RoomCommandTests {
     try sandbox.succeed("test good")
   }
 
+  @Test("SQLDelight's fixtures are compared with the .sq files")
+  func sqlDelight() throws {
+    try sandbox.shell(
+      """
+      rm -r migrations
+      mkdir -p Fixtures/old/container/databases Fixtures/drifted/container/databases
+      cp -r \(Self.samples)/SQLDelightSamples/sources sources
+      cp -r \(Self.samples)/SQLDelightSamples/migrations migrations
+      cp sources/1.db Fixtures/old/container/databases/books.db
+      cp \(Self.samples)/SQLDelightSamples/drifted.db Fixtures/drifted/container/databases/books.db
+      """)
+    for name in ["old", "drifted"] { try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n") }
+    try sandbox.write(
+      "drydock.yaml",
+      """
+      app: com.example.books
+      layout: android
+      databases: {books: databases/books.db}
+      migrations: {path: migrations, format: sqldelight, database: books, sources: sources}
+      """)
+    try sandbox.succeed("validate")
+    try sandbox.drydock("test").expect(exit: 1, output: "table book: column shelf", "trigger book_log")
+    try sandbox.succeed("test old --record")
+    try sandbox.succeed("test old")
+  }
+
   @Test("Keys that belong to another format are errors with their place")
   func configuration() throws {
     let text = try sandbox.text("drydock.yaml")
