@@ -109,6 +109,27 @@ struct SuiteRunTests {
     #expect(found == [])
   }
 
+  @Test("What another tool's statements lose is announced beside them")
+  func toolLosses() throws {
+    try sandbox.write(
+      "Migrations/00001_done.sql",
+      "-- +goose Up\nALTER TABLE task DROP COLUMN done;\n-- +goose Down\nALTER TABLE task ADD COLUMN done INTEGER;\n"
+    )
+    sandbox.configuration.versionMarkers = []
+    let tool = MigrationTool(.goose, database: "notes")
+    try sandbox.fixture(
+      "there", version: 0, more: "unmarked: true\nexpect: {files: [\(SuiteSandbox.database)]}")
+    func found() throws -> [String] {
+      try sandbox.found(MigrationCatalog.load(sandbox.directory("Migrations"), tool: tool))
+    }
+    let lost = try found()
+    #expect(lost.contains { $0.contains("`loses: {task.done: \"why\"}`") }, "\(lost)")
+    try sandbox.write(
+      "Migrations/00001_losses.yaml",
+      "steps: []\nloses: {task.done: nobody reads it}\ndown-loses: {task.done: it is gone}\n")
+    #expect(try found() == [])
+  }
+
   @Test("A suite sees the goldens that it has recorded")
   func recorded() throws {
     try sandbox.makeSound(released: 3)
