@@ -85,7 +85,32 @@ struct HostileArchiveTests {
     return (result, memory)
   }
 
-  /// Lists of paths that would take the memory are those of `ManifestMemoryTests`.
+  /// Other lists that would take the memory are those of `ManifestMemoryTests`, which does not measure it.
+  @Test("An archive of less than 2 MB with a list of a million rows")
+  func largeList() throws {
+    try sandbox.write("Notes/file", "mine\n")
+    try sandbox.python(
+      """
+      import sys
+      sys.dont_write_bytecode = True
+      sys.path.insert(0, "\(Sandbox.repository)/Tests/BackupRepositoryTests/HostileArchives")
+      import make
+      make.LEVEL, box = "-1", make.Box()
+      rows = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 1000000)"
+      box.sql = f"INSERT INTO superseded {rows} SELECT n * 512, 'a', 1 FROM r"
+      open("A", "wb").write(box.archive())
+      """)
+    #expect(try sandbox.read("A").count < 2_000_000)
+    for arguments in [["show", "A"], ["restore", "A", "Notes", "--from-other"]] {
+      let (result, memory) = try measured(arguments)
+      #expect(
+        result.exitCode == 4 && (result.output + result.errors).contains("--max-size"),
+        "\(arguments) \(result)")
+      #expect((1000..<300_000).contains(memory), "\(arguments): \(memory) KiB")
+    }
+    #expect(try sandbox.text("Notes/file") == "mine\n")
+  }
+
   @Test("A passphrase that takes 4 GiB to try")
   func passphrase() throws {
     try sandbox.write("secret", "made up\n")
