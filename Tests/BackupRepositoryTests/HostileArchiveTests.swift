@@ -17,6 +17,8 @@ import Testing
   struct Case: CustomStringConvertible, Sendable {
     var description: String
     var atOpening = false, atStructure = false, atRestore = true
+    /// What the structure check says.
+    var words: String?
     var spoil: @Sendable (inout HandmadeArchive) throws -> Void
 
     /// What is wrong in the manifest alone is noticed by all but the opening.
@@ -60,8 +62,8 @@ import Testing
     .tar("nodump in the tar alone") { $0.members[1].0.metadata.isNoDump = true },
     .tar("nodump in the manifest alone") { $0.entries[1].metadata.isNoDump = true },
     Case(description: "order", atStructure: true) { $0.entries.swapAt(1, 2) },
-    Case(description: "entry below a link", atStructure: true) {
-      $0.entries.append(try $0.file("link/below", Array("x".utf8)))
+    Case(description: "entry below a link", atStructure: true, words: "which is not a directory") {
+      $0.entries.insert($0.directory("link/below"), at: 3)
     },
     Case(description: "order of the tar") { $0.members.swapAt(1, 2) },
     Case(description: "header in a tar without content") { archive in
@@ -122,6 +124,10 @@ import Testing
     #expect((opened != nil) == spoilt.atOpening, "\(String(describing: opened))")
     let structure = failure { _ = try Verification.run(Archive(path: path), data: false) }
     if spoilt.atOpening || spoilt.atStructure { #expect(isClear(structure)) }
+    if let words = spoilt.words {
+      #expect(
+        (structure as? DrydockError)?.message.contains(words) == true, "\(String(describing: structure))")
+    }
     #expect(isClear(failure { _ = try Verification.run(Archive(path: path), data: true) }))
     if spoilt.atRestore { #expect(isClear(try lab.refusal(path))) }
     #expect(try RawFiles.names(in: Array(lab.directory.path.utf8)).count <= 3)
