@@ -122,8 +122,8 @@ struct DatabasePair {
       ])
   }
 
-  /// Keys of every type in one column, null in a key, no key, text that is no UTF-8, a NUL inside, long values that
-  /// differ at their end.
+  /// Keys of every type in one column, null in a key, no key, a key with another name, a table's name with a quote, text that
+  /// is no UTF-8, a NUL inside, long values that differ at their end.
   @Test func oddKeysAndValues() throws {
     let mixed = "CREATE TABLE t(k PRIMARY KEY, v) WITHOUT ROWID;"
     #expect(
@@ -132,6 +132,18 @@ struct DatabasePair {
         mixed + "INSERT INTO t VALUES (1, 2), ('1', 1), (x'31', 3), (1.5, 1), ('A', 1)") == [
           "- k=\"a\" v=1", "~ k=1 v=1→2", "~ k=blob (1 bytes) v=1→3", "+ k=\"A\" v=1",
         ])
+    let two = mixed + "INSERT INTO t VALUES (1, 1), (2, 2);"
+    let renamed = try DatabasePair.with(two, two + "ALTER TABLE t RENAME COLUMN k TO l") {
+      try $0.compare().tables
+    }
+    #expect(renamed.map { [$0.added, $0.removed, $0.changed] } == [[2, 2, 0]])
+    let odd =
+      #"CREATE TABLE "odd ""name"(id INTEGER PRIMARY KEY, v); INSERT INTO "odd ""name" VALUES (1, 1);"#
+    let quoted = try DatabasePair.with(odd, odd + #"INSERT INTO "odd ""name" VALUES (2, 2)"#) {
+      try $0.compare().tables
+    }
+    #expect(quoted.map(\.name) == [#"odd "name"#])
+    #expect(quoted.map { [$0.added, $0.removed, $0.changed] } == [[1, 0, 0]])
     let pair = "CREATE TABLE t(a, b, c, PRIMARY KEY(a, b));"
     #expect(
       try rows(
