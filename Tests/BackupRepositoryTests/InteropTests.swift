@@ -9,6 +9,10 @@ import Testing
   private static let program = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("Interop/read_archive.py").path
 
+  private func read(_ archive: String, to target: String) throws -> CommandResult {
+    try Command.run(Tools.system("python3"), [Self.program, archive, target])
+  }
+
   @Test func itRestoresWhatDrydockDoes() throws {
     let lab = try Lab()
     try lab.write("text", "content")
@@ -31,9 +35,23 @@ import Testing
       """, in: lab.root)
     let path = try lab.snapshot().path
     try lab.restore(path, to: lab.directory("ours"))
-    try Command.succeed(Tools.system("python3"), [Self.program, path, lab.directory("theirs")])
+    let result = try read(path, to: lab.directory("theirs"))
+    #expect(result.succeeded, "\(result)")
     let lines = try TreeListing(lab.directory("theirs")).differences(from: TreeListing(lab.directory("ours")))
     #expect(lines == [])
     #expect(try TreeListing(lab.directory("theirs")).paths.count == 14)
+  }
+
+  @Test func itReadsTheGoodAndRefusesTheDamaged() throws {
+    let lab = try Lab()
+    let good = try read(
+      HostileArchive.directory + "/good-in-small-frames.tar.zst", to: lab.directory("good"))
+    #expect(good.succeeded, "\(good)")
+    #expect(try lab.read("sub/file", in: lab.directory("good")) == "more\n")
+    for name in ["location-hash", "frame-flipped", "extra-member", "entry-mode"] {
+      let result = try read(HostileArchive.directory + "/\(name).tar.zst", to: lab.directory(name))
+      #expect(result.exitCode == 1 && result.errors.contains("\(name).tar.zst: "), "\(name): \(result)")
+      #expect(!result.errors.contains("Traceback"), "\(name): \(result)")
+    }
   }
 }
