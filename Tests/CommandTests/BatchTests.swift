@@ -52,6 +52,22 @@ struct BatchTests {
     #expect(try states(again) == ["anna unchanged 0", "ben failed 1", "carl changed 0", "dora unchanged 0"])
   }
 
+  @Test("What is pending and what fails in all of them is the exit code; a dry run changes nothing")
+  func exitCodes() throws {
+    try sandbox.drydock("migrate --all Customers --to 9").expect(exit: 64)
+    try sandbox.succeed("migrate Customers/ben")
+    let names = ["anna", "ben", "carl"]
+    let before = try names.map { try sandbox.tree("Customers/" + $0) }
+    let result = try sandbox.drydock("migrate --all Customers --dry-run --exit-code --json").expect(exit: 2)
+    #expect(try states(result) == ["anna pending 2", "ben unchanged 0", "carl pending 2"])
+    for (name, before) in zip(names, before) {
+      try sandbox.tree("Customers/" + name).expectSame(as: before, comparing: TreeListing.untouched)
+    }
+    // Without the key none of them can be migrated.
+    try sandbox.shell("rm -r Customers/ben")
+    try sandbox.with(key: nil).drydock("migrate --all Customers").expect(exit: 4)
+  }
+
   @Test("Killed in the middle, the next run recovers and finishes")
   func killed() throws {
     let killed = try sandbox.drydock(
