@@ -89,4 +89,18 @@ struct AndroidCanaryTests {
       try quiet(["diff", "latest", "two", "-r", "Backups"])
     }
   }
+
+  @Test("A captured fixture has none either, and its DataStore is a text")
+  func captured() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.write("drydock.yaml", "app: com.example.notes\nlayout: android\n")
+      try write(sandbox, "one")
+      try sandbox.succeed("fixture capture one caught --fixtures Fixtures --at 0")
+      let fixture = try sandbox.tree("Fixtures")
+      for path in fixture.paths {
+        #expect(Canary.needles(.plain).found(in: fixture[path]?.content ?? Data()) == [], "\(path)")
+      }
+      #expect(fixture.paths.contains("caught/container/\(Self.store).yaml"), "\(fixture.paths)")
+    }
+  }
 }
