@@ -80,11 +80,16 @@ struct JSONTests {
     #expect(seen == Set(try ProgramCommand.top()), "a command is not tried here")
   }
 
-  @Test("A path that is a key stays as it is")
-  func dataKeys() throws {
+  @Test("What a document says is so; a path that is a key stays as it is")
+  func content() throws {
     try sandbox.create()
+    let pending = try sandbox.drydock("status Notes --json --exit-code").expect(exit: 2).json()
+    let states = pending["migrations"].list.map { $0["state"].text }
+    #expect(states == Array(repeating: "pending", count: Sandbox.latest))
     try Self.breakDatabase(in: sandbox)
     let document = try sandbox.drydock("snapshot Notes -r Backups --json").json()
+    let path = try #require(document["path"].text)
+    #expect(document["archive_bytes"].number == (try RawFiles.read(Array(path.utf8)).count))
     #expect(document["raw_databases"].keys == [Self.brokenDatabase])
     // Also when quiet it says what is incomplete.
     let quiet = try sandbox.drydock("snapshot Notes -r Others -q").expect(exit: 3, errors: "raw bytes")
@@ -139,6 +144,14 @@ struct JSONTests {
     let verified = try sandbox.drydock("verify", archive, "--container", "Notes", "--json")
       .expect(exit: 2).json()["container"]
     #expect(verified["equal"].flag == false && verified["difference"].exists)
+  }
+
+  @Test("A damaged archive is told in the document, with exit code 4")
+  func damaged() throws {
+    try sandbox.write("text.tar.zst", "not an archive\n")
+    let archives = try sandbox.drydock("verify text.tar.zst --json").expect(exit: 4).json()["archives"]
+    #expect(archives.list.map { $0["ok"].flag } == [false])
+    #expect(archives[0]["error"].text?.isEmpty == false)
   }
 
   static let brokenDatabase = "Documents/BrokenBase.sqlite"
