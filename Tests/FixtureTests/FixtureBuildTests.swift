@@ -29,6 +29,7 @@ struct FixtureBuildTests {
     #expect(note?.mode == 0o600)
     #expect(note?.attributes[Array("user.com.example.notes.color".utf8)] == Array("red".utf8))
     #expect(tree["Library/Application Support/Downloads"]?.attributes.values.first?.count == 61)
+    #expect(!tree.paths.contains { $0.hasSuffix(".sql") || $0.hasSuffix(".yaml") })
     #expect(throws: DrydockError.self, "what exists is never overwritten") {
       try Sample.build("v0", in: directory("work"))
     }
