@@ -135,7 +135,7 @@ import Testing
       UPDATE sqlite_schema SET type = NULL, tbl_name = x'ff' WHERE name = 'sqlite_autoindex_odd_1';
       PRAGMA writable_schema = OFF;
       """
-    let result = try run("CREATE INDEX i ON log (text);", after: schema)
+    let result = try run("CREATE INDEX i ON odd (id);", after: schema)
     #expect(result.error == "no error", "\(result.error)")
   }
 
