@@ -16,7 +16,7 @@ enum PlaceKind: CaseIterable, Sendable {
   func make() throws -> TestSupport.RemotePlace {
     switch self {
     case .directory: throw SystemFailure("a directory has no server")
-    case .s3: try TestExtent.isFull ? RemoteServers.s3() : RemoteServers.motoS3()
+    case .s3: try RemoteServers.s3()
     case .sftp: try RemoteServers.sftp()
     }
   }
