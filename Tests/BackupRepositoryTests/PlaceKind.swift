@@ -11,8 +11,7 @@ enum PlaceKind: CaseIterable, Sendable {
   /// Where a new lab has its repository; see ``EveryPlace``.
   @TaskLocal static var current = PlaceKind.directory
 
-  /// An empty place on a server. S3 is moto, and with `FULL_TESTS=1` an OpenStack Swift, which takes far more processor time;
-  /// `ContractTests` checks what differs between the two.
+  /// An empty place on a real server.
   func make() throws -> TestSupport.RemotePlace {
     switch self {
     case .directory: throw SystemFailure("a directory has no server")

@@ -19,7 +19,7 @@ import Testing
     try work(RandomRepository(seed: seed, isEncrypted: seed % 2 == 0), rounds: TestExtent.isFull ? 50 : 8)
   }
 
-  /// The same at an S3 server (``PlaceKind``) and an OpenSSH server, with kills at the calls that send.
+  /// The same at real servers, with kills at the calls that send.
   @Test(arguments: [(PlaceKind.s3, 2), (.sftp, 1)] as [(PlaceKind, UInt64)])
   func theSameAtRemotePlaces(kind: PlaceKind, seed: UInt64) throws {
     try work(

@@ -10,7 +10,7 @@ import Testing
 
 @testable import BackupRepository
 
-/// Repositories at an S3 server (``PlaceKind``) and a real OpenSSH server.
+/// Repositories at a real OpenStack Swift and a real OpenSSH server.
 @Suite("Remote repositories") struct RemoteRepositoryTests {
   /// A proxy breaks every fifth connection.
   @Test("Nothing is lost through broken connections", arguments: [PlaceKind.s3, .sftp])
