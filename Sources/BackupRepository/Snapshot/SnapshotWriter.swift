@@ -198,10 +198,7 @@ final class SnapshotWriter {
   private func storeLink(_ scanned: ScannedEntry) throws {
     var entry = entry(scanned.path, .symbolicLink, scanned.status, try metadata(of: scanned))
     let (directory, name) = try directories.location(of: scanned.currentPath)
-    let target: [UInt8]
-    do { target = try directory.linkTarget(name) } catch let error as DrydockError {
-      throw Self.unreadable(error)
-    }
+    let target = try Self.reading { try directory.linkTarget(name) }
     try expectSame(directory.status(name), scanned)
     entry.linkTarget = target
     if entry != earlier { try archive.addMember(names.member(entry, .symbolicLink(target: target))) }
@@ -227,11 +224,15 @@ final class SnapshotWriter {
     defer { if copied != nil { try? work.removeFile(name) } }
     // What an app can only append to, or nobody changes, is whole as it is at first.
     let isWhole = canOnlyGrow || copied != nil
-    let (file, found, attributes) = try open(name, in: directory, copied == nil ? scanned : nil)
+    let (file, found) = try Self.reading { try open(name, in: directory, copied == nil ? scanned : nil) }
     defer { try? file.close() }
     let path = root.full(scanned.path)
-    var entry = entry(
-      scanned.path, kind, status, copied ?? FileMetadata(found, attributes: attributes))
+    let metadata =
+      try copied
+      ?? Self.reading {
+        FileMetadata(found, attributes: try directory.view(of: file, name).attributes(.root))
+      }
+    var entry = entry(scanned.path, kind, status, metadata)
     if status.links > 1, try addHardLink(entry, status) { return }
 
     var pending: PendingDigest?
@@ -297,27 +298,17 @@ final class SnapshotWriter {
     try add(entry, pending)
   }
 
-  /// Opens a file, with its status before that and its attributes. It is looked at first: to open a FIFO or a device that has
-  /// taken its name can have an effect.
+  /// Opens a file, with its status before that. It is looked at first: to open a FIFO or a device that has taken its name can
+  /// have an effect.
   ///
   /// - Parameter scanned: what the scan saw; nil for a private copy.
   private func open(
     _ name: ContainerPath, in directory: Directory, _ scanned: ScannedEntry?
-  ) throws -> (FileDescriptor, FileStatus, [ExtendedAttribute]) {
-    do {
-      let found = try directory.status(name)
-      if let scanned { try expectSame(found, scanned) }
-      guard let found else { throw DrydockError(.notFound, "removed while it was stored", path: root.path) }
-      let file = try directory.openFile(name, found)
-      do {
-        return (file, found, scanned == nil ? [] : try directory.view(of: file, name).attributes(.root))
-      } catch {
-        try? file.close()
-        throw error
-      }
-    } catch let error as DrydockError {
-      throw Self.unreadable(error)
-    }
+  ) throws -> (FileDescriptor, FileStatus) {
+    let found = try directory.status(name)
+    if let scanned { try expectSame(found, scanned) }
+    guard let found else { throw DrydockError(.notFound, "removed while it was stored", path: root.path) }
+    return (try directory.openFile(name, found), found)
   }
 
   /// Adds another name of a file that is in the archive.
@@ -399,13 +390,12 @@ final class SnapshotWriter {
 
   private func metadata(of scanned: ScannedEntry) throws -> FileMetadata {
     let (directory, name) = try directories.location(of: scanned.currentPath)
-    do {
+    let metadata = try Self.reading {
       let metadata = try directory.metadata(name)
       try expectSame(directory.status(name), scanned)
-      if let metadata { return metadata }
-    } catch let error as DrydockError {
-      throw Self.unreadable(error)
+      return metadata
     }
+    if let metadata { return metadata }
     throw DrydockError(.notFound, "removed while it was stored", path: root.full(scanned.path))
   }
 
@@ -416,10 +406,12 @@ final class SnapshotWriter {
     }
   }
 
-  /// The error about a path that cannot be read, which is skipped and does not end the snapshot.
-  private static func unreadable(_ error: DrydockError) -> DrydockError {
-    guard error.code == .io, !meansOtherKind(error) else { return error }
-    return DrydockError(.unreadable, error.message, path: error.path, cause: error.cause)
+  /// Reads a path; one that cannot be read is skipped, and does not end the snapshot.
+  private static func reading<T>(_ body: () throws -> T) throws -> T {
+    do { return try body() } catch let error as DrydockError {
+      guard error.code == .io, !meansOtherKind(error) else { throw error }
+      throw DrydockError(.unreadable, error.message, path: error.path, cause: error.cause)
+    }
   }
 
   private static func meansOtherKind(_ error: DrydockError) -> Bool {
