@@ -35,8 +35,10 @@ package struct FileMetadata: Hashable, Sendable, Codable {
 
 extension Directory {
   /// The metadata of a path below; nil when it does not exist.
-  package func metadata(_ path: ContainerPath) throws -> FileMetadata? {
-    guard let status = try status(path) else { return nil }
+  ///
+  /// - Parameter known: its status, if that is known.
+  package func metadata(_ path: ContainerPath, _ known: FileStatus? = nil) throws -> FileMetadata? {
+    guard let status = try known ?? status(path) else { return nil }
     return FileMetadata(status, attributes: isGroupList(path) ? [] : try attributes(path))
   }
 

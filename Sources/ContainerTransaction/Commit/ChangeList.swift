@@ -78,7 +78,7 @@ extension ChangeRecords {
 extension NodeRecord {
   /// What is at a path before the commit; nil for nothing.
   fileprivate init?(_ status: FileStatus?, liveAt path: ContainerPath, _ staged: StagedContainer) throws {
-    guard let status, let metadata = try staged.live.metadata(path) else { return nil }
+    guard let status, let metadata = try staged.live.metadata(path, status) else { return nil }
     let isDirectory = status.type == .directory
     self.init(
       type: status.type, metadata: metadata, size: isDirectory ? 0 : status.size,
