@@ -39,7 +39,7 @@ extension JSONValue {
   /// The value as in a property list; nil for null, and for a number out of range.
   package var propertyListValue: PropertyListValue? { propertyListValue(null: nil) }
 
-  /// - Parameter null: stands for these.
+  /// - Parameter null: what null and a number out of range become.
   package func propertyListValue(null: PropertyListValue?) -> PropertyListValue? {
     switch self {
     case .null: return null

@@ -11,7 +11,7 @@ struct SchemaShape {
   /// The largest ids that tables with AUTOINCREMENT have used, by the tables' names in lower case.
   private var sequences: [String: (table: String, last: Int64)] = [:]
 
-  /// - Parameter isTrusted: false if somebody else has had the connection: what it has read of the schema may not be what the
+  /// - Parameter isTrusted: false after a closure had the connection: what it has read of the schema may not be what the
   ///   database has, and is not remembered.
   init(_ db: Database, isTrusted: Bool = true) throws {
     // Any program can have written any value there, and SQLite accepts it.
