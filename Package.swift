@@ -18,7 +18,8 @@ func flags(_ flags: [String], _ configuration: BuildConfiguration) -> [SwiftSett
   isDependency ? [] : [.unsafeFlags(flags, .when(configuration: configuration))]
 }
 
-let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+// Tests import internal declarations. Packages that others maintain are compiled without this: it keeps code that nothing calls.
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)] + flags(["-enable-testing"], .release)
 // Modules that hash, parse and compare bytes: without the optimizer, the tests would spend most of their time there.
 let fast = strict + flags(["-O"], .debug)
 // Modules that mostly call others are optimized for size: they compile in less time, and run as fast.
@@ -151,7 +152,7 @@ let package = Package(
         "AppContainer", "AppFrameworks",
         "ContainerTransaction", grdb, subprocess,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "ContainerAudit",
       dependencies: [

@@ -323,14 +323,17 @@ package enum SecretFile {
   }
 
   private static func read(_ file: FileDescriptor, limit: Int, path: String) throws -> SecretBytes {
-    var count = 0
-    // One extra byte detects more than the limit.
-    let room = try SecretBytes(count: limit + 1) { room in
-      try DrydockError.translating("cannot read", path) {
-        while count < room.count {
-          let read = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: room[count...]))
-          if read == 0 { break }
-          count += read
+    var (room, count) = (SecretBytes(count: 0) { _ in }, 0)
+    while count == room.count, count <= limit {
+      // A pipe does not say how long it is. One extra byte detects more than the limit.
+      room = try SecretBytes(count: min(max(count * 4, 64 << 10), limit + 1)) { larger in
+        room.withBytes { larger.copyMemory(from: $0) }
+        try DrydockError.translating("cannot read", path) {
+          while count < larger.count {
+            let read = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: larger[count...]))
+            if read == 0 { break }
+            count += read
+          }
         }
       }
     }

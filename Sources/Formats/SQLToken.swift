@@ -68,12 +68,13 @@ package struct SQLTokens: Sequence, IteratorProtocol {
   private let withSpace: Bool
   private var depth = 0
 
-  /// Where the comments to the end of a line start: not inside of a block comment or a quoted text.
-  package static func lineComments(in bytes: [UInt8]) -> Set<Int> {
+  /// Where the lines start whose first word begins a comment to the end of the line: not inside of a block comment or a quoted text.
+  package static func commentLines(in bytes: [UInt8]) -> Set<Int> {
     var starts: Set<Int> = []
     for token in SQLTokens(bytes, withSpace: true)
     where token.kind == .comment && bytes[token.range.lowerBound] == UInt8(ascii: "-") {
-      starts.insert(token.range.lowerBound)
+      let before = bytes[..<token.range.lowerBound].lastIndex { $0 != 0x20 && $0 != 0x09 } ?? -1
+      if before < 0 || bytes[before] == UInt8(ascii: "\n") { starts.insert(before + 1) }
     }
     return starts
   }

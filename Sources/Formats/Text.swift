@@ -71,8 +71,15 @@ extension Sequence<String> {
   package func containsExactly(_ text: String) -> Bool { contains { $0.isExactly(text) } }
 }
 
-/// The line ends of text files. A checkout on Windows (git's `autocrlf`) has CRLF in place of every line feed.
-package enum LineEnds {
+/// The bytes of text files. A checkout on Windows (git's `autocrlf`) has CRLF in place of every line feed.
+package enum TextFile {
+  /// The text of a UTF-8 file, without a byte order mark; nil when it is something else.
+  package static func utf8(_ bytes: [UInt8]) -> [UInt8]? {
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    let text = bytes.starts(with: mark) ? Array(bytes.dropFirst(3)) : bytes
+    return String(validating: text, as: UTF8.self) == nil ? nil : text
+  }
+
   /// With a line feed for each CRLF.
   package static func normalized(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.contains(0x0D) else { return bytes }
@@ -84,6 +91,30 @@ package enum LineEnds {
   package static func committed(_ bytes: [UInt8]) -> [UInt8] {
     let isConverted = bytes.indices.allSatisfy { bytes[$0] != 0x0A || ($0 > 0 && bytes[$0 - 1] == 0x0D) }
     return isConverted ? normalized(bytes) : bytes
+  }
+
+  /// A file as it was before such a checkout, if it is text.
+  package static func withoutCheckout(_ bytes: [UInt8]) -> [UInt8] {
+    guard bytes.contains(0x0D) || bytes.first == 0xEF, !bytes.contains(0), let text = utf8(bytes) else {
+      return bytes
+    }
+    return normalized(text)
+  }
+}
+
+/// The lines of a text: the ranges of their bytes, without the line feeds. A carriage return before one belongs to its line. After
+/// the last line feed there is one more line, which may be empty.
+package struct TextLines: Sequence, IteratorProtocol {
+  private let bytes: [UInt8]
+  private var start = 0
+
+  package init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  package mutating func next() -> Range<Int>? {
+    guard start <= bytes.count else { return nil }
+    let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+    defer { start = end + 1 }
+    return start..<end
   }
 }
 

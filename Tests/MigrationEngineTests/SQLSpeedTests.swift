@@ -1,4 +1,5 @@
 @testable import MigrationEngine
+import Formats
 import TestSupport
 import Testing
 

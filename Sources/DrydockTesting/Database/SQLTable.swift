@@ -291,7 +291,7 @@ struct SQLDump {
   /// - Throws: `DrydockError` with code `badFixture` for what is not UTF-8.
   init(_ path: ContainerPath, in source: Directory) throws {
     file = source.full(path)
-    let bytes = LineEnds.committed(try source.contents(path, limit: 1 << 30))
+    let bytes = TextFile.committed(try source.contents(path, limit: 1 << 30))
     guard let text = String(validating: bytes, as: UTF8.self) else {
       throw DrydockError(.badFixture, "the SQL is not UTF-8", path: file)
     }

@@ -95,7 +95,7 @@ struct FixtureFiles {
     _ path: ContainerPath, from text: ContainerPath, in source: Directory
   ) throws -> [UInt8] {
     let file = source.full(text)
-    let bytes = LineEnds.committed(try source.contents(text))
+    let bytes = TextFile.committed(try source.contents(text))
     if text.nameString.hasSuffix(".xml") {
       do {
         let list = try PropertyListDocument(bytes: bytes)

@@ -253,7 +253,7 @@ package struct GoldenText: Sendable {
     else { return false }
     return try files.allSatisfy { file, lines in
       let (bytes, written) = (try root.contents(file, limit: 1 << 30), Self.bytes(lines))
-      return bytes == written || LineEnds.committed(bytes) == written
+      return bytes == written || TextFile.committed(bytes) == written
     }
   }
 

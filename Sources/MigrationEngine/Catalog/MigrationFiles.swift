@@ -59,17 +59,10 @@ struct MigrationFiles: Sendable {
 
   /// The text of a file that a step names.
   func text(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
-    guard let text = Self.text(try bytes(of: name, namedAt: position)) else {
+    guard let text = TextFile.utf8(try bytes(of: name, namedAt: position)) else {
       throw position.error("the file `\(name)` is not UTF-8")
     }
-    return LineEnds.committed(text)
-  }
-
-  /// The text of a UTF-8 file, without a byte order mark; nil when it is something else.
-  static func text(_ bytes: [UInt8]) -> [UInt8]? {
-    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    let text = bytes.starts(with: mark) ? Array(bytes.dropFirst(3)) : bytes
-    return String(validating: text, as: UTF8.self) == nil ? nil : text
+    return TextFile.committed(text)
   }
 
   /// - Throws: `DrydockError` for the conflict markers that git leaves in a merge.
@@ -77,19 +70,17 @@ struct MigrationFiles: Sendable {
     let bytes = contents[name] ?? []
     // Seven equals signs alone underline a heading in other texts.
     let hasStatements = name.hasSuffix(".sql") || name.hasSuffix(".yaml")
-    let marks = (["<<<<<<<", ">>>>>>>"] + (hasStatements ? ["======="] : [])).map { Array($0.utf8) }
-    var (start, number) = (0, 0)
-    while start < bytes.count {
-      let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+    let marks = Array((hasStatements ? "<>=" : "<>").utf8)
+    var number = 0
+    for line in TextLines(bytes) {
       number += 1
-      let mark = bytes[start..<end].prefix(7)
-      let next: UInt8 = bytes[start..<end].dropFirst(7).first ?? 0x20
-      if marks.contains(where: mark.elementsEqual), next == 0x20 || next == 0x0D {
+      guard line.count >= 7, marks.contains(bytes[line.lowerBound]) else { continue }
+      let isMark = bytes[line].prefix(7).allSatisfy { $0 == bytes[line.lowerBound] }
+      if isMark, line.count == 7 || [0x20, 0x0D].contains(bytes[line.lowerBound + 7]) {
         throw YAMLPosition(file: display(name), line: number, column: 1).error(
           "a conflict marker of git: resolve the merge conflict, and remove the lines with `<<<<<<<`, `=======` and "
             + "`>>>>>>>`", code: .catalog)
       }
-      start = end + 1
     }
   }
 }
@@ -140,8 +131,8 @@ extension MigrationFiles {
   /// The checksum of the files that the migration uses, with normalized line ends; and those that earlier versions recorded
   /// for the same files: over all files of a directory, and with the line ends as they are.
   func checksums() throws -> [SHA256.Digest] {
-    var forms = [used.mapValues(Self.normalized)]
-    for form in [contents.mapValues(Self.normalized), contents] where !forms.contains(form) {
+    var forms = [used.mapValues(TextFile.withoutCheckout)]
+    for form in [contents.mapValues(TextFile.withoutCheckout), contents] where !forms.contains(form) {
       forms.append(form)
     }
     return try forms.map(Self.checksum)
@@ -170,13 +161,6 @@ extension MigrationFiles {
     for (file, bytes) in contents { files.contents[renamed(file)] = bytes }
     files.down = down.map(renamed)
     return files
-  }
-
-  private static func normalized(_ bytes: [UInt8]) -> [UInt8] {
-    guard bytes.contains(0x0D) || bytes.first == 0xEF, !bytes.contains(0), let text = text(bytes) else {
-      return bytes
-    }
-    return LineEnds.normalized(text)
   }
 
   /// SHA-256 over every file in the order of the names: length and bytes of the name, length and bytes of the

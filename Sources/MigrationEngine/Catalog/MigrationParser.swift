@@ -182,10 +182,10 @@ extension MigrationParser {
   }
 
   private mutating func parse(_ bytes: [UInt8], file: String) throws -> SQLFile {
-    guard let text = MigrationFiles.text(bytes) else {
+    guard let text = TextFile.utf8(bytes) else {
       throw YAMLPosition(file: file, line: 1, column: 1).error("the file is not UTF-8")
     }
-    let parsed = SQLFile(LineEnds.committed(text), file: file)
+    let parsed = SQLFile(TextFile.committed(text), file: file)
     for problem in parsed.problems { add(problem) }
     return parsed
   }
@@ -304,19 +304,14 @@ struct SQLFile {
   init(_ bytes: [UInt8], file: String) {
     var section = Section(file: file, name: nil, firstLine: 1, start: 0)
     parts = [Part(head: SQLScript(bytes: [], file: file, firstLine: 1))]
-    let comments = SQLTokens.lineComments(in: bytes)
-    var (start, number) = (0, 0)
-    while start <= bytes.count {
-      // By line feeds alone: a carriage return before one belongs to the text, as the rest of a line does.
-      let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+    let comments = SQLTokens.commentLines(in: bytes)
+    var number = 0
+    for line in TextLines(bytes) {
+      let (start, end) = (line.lowerBound, line.upperBound)
       number += 1
-      let position = YAMLPosition(file: file, line: number, column: 1)
       // In a block comment or a string, a line with `--` is text.
-      let isText = !comments.contains(bytes[start..<end].firstIndex { $0 != 0x20 && $0 != 0x09 } ?? end)
-      if isText {
-        start = end + 1
-        continue
-      }
+      guard comments.contains(start) else { continue }
+      let position = YAMLPosition(file: file, line: number, column: 1)
       if let directive = Self.comment(bytes[start..<end], "drydock:") {
         if directive.prefix(while: { !$0.isWhitespace }) == "database",
           isStarted(section, bytes[section.start..<start])
@@ -332,14 +327,12 @@ struct SQLFile {
           problems.append(problem)
           // Its text belongs to no section.
           section = Section(file: file, name: "", firstLine: number + 1, start: min(end + 1, bytes.count))
-          start = end + 1
           continue
         }
         section = Section(
           file: file, name: name, firstLine: number + 1, start: min(end + 1, bytes.count))
         self.end(section, [])
       }
-      start = end + 1
     }
     end(section, bytes[section.start...])
   }

@@ -12,7 +12,7 @@ struct ToolScript {
     func script(_ way: ToolFile.Way) throws -> SQLScript? {
       guard let name = ways[way] else { return nil }
       let file = files.display(name)
-      guard let text = MigrationFiles.text(files.contents[name] ?? []) else {
+      guard let text = TextFile.utf8(files.contents[name] ?? []) else {
         throw YAMLPosition(file: file, line: 1, column: 1).error("the file is not UTF-8")
       }
       return SQLScript(bytes: text, file: file, firstLine: 1)

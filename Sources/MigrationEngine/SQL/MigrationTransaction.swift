@@ -1,4 +1,5 @@
 import AppFrameworks
+import Formats
 import GRDB
 
 /// A change of a database in one transaction, by SQLite's documented procedure for schema changes: foreign keys are off,

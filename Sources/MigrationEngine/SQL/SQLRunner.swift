@@ -1,6 +1,7 @@
 import AppFrameworks
 import AppStores
 import DrydockErrors
+import Formats
 import GRDB
 
 /// Runs a script in one transaction.
@@ -84,8 +85,7 @@ extension SQLScript {
     in db: Database, at place: String? = nil, noting triggers: TriggerWatch? = nil,
     _ rules: (SQLStatement) -> StatementRules?, after: (SQLStatement) throws -> Void = { _ in }
   ) throws {
-    // SQLite would read it as the end of the text.
-    if let index = bytes.firstIndex(of: 0) {
+    if let index = firstNUL {
       throw DrydockError(.sql, "\(position(at: index)): a NUL character is not SQL: remove it")
     }
     var offset = 0

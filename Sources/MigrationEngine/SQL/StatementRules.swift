@@ -1,3 +1,4 @@
+import Formats
 import GRDB
 
 /// What a statement must not do in a migration, by SQLite's program for it (`EXPLAIN`), not by its spelling.
@@ -70,26 +71,6 @@ struct StatementRules {
 extension DatabaseValue.Storage {
   fileprivate var text: String? {
     if case .string(let text) = self { text } else { nil }
-  }
-}
-
-extension SQLStatement {
-  /// Whether it contains `load_extension`, in any case. Foundation's search would take a third of a long migration.
-  fileprivate var mentionsExtensions: Bool {
-    var text = text
-    return text.withUTF8 { bytes in
-      let name: StaticString = "load_extension"
-      let length = name.utf8CodeUnitCount
-      guard bytes.count >= length else { return false }
-      // Its underscore is the rarest of its characters.
-      for index in 4..<(bytes.count - length + 5) where bytes[index] == UInt8(ascii: "_") {
-        let matches = (0..<length).allSatisfy {
-          $0 == 4 || bytes[index - 4 + $0] | 0x20 == name.utf8Start[$0]
-        }
-        if matches { return true }
-      }
-      return false
-    }
   }
 }
 

@@ -1,6 +1,7 @@
 import AppStores
 import ContainerTransaction
 import FileSystem
+import Formats
 import GRDB
 
 /// Finds the columns that triggers write and the statements of a script do not name.

@@ -3,9 +3,9 @@ import GRDB
 import Synchronization
 
 /// The definitions in a database by their names, as text that does not depend on how they were written.
-struct SchemaShape {
+package struct SchemaShape {
   /// All, in the order in which they were made.
-  let objects: [SchemaObject]
+  package let objects: [SchemaObject]
   /// By their places in lower case, without SQLite's own and Android's.
   private var named: [String: SchemaObject] = [:]
   /// The largest ids that tables with AUTOINCREMENT have used, by the tables' names in lower case.
@@ -13,7 +13,7 @@ struct SchemaShape {
 
   /// - Parameter isTrusted: false after a closure had the connection: what it has read of the schema may not be what the
   ///   database has, and is not remembered.
-  init(_ db: Database, isTrusted: Bool = true) throws {
+  package init(_ db: Database, isTrusted: Bool = true) throws {
     // Any program can have written any value there, and SQLite accepts it.
     let columns = ["type", "name", "tbl_name", "sql"].map { "CAST(ifnull(\($0), '') AS TEXT)" }
     let sql =
@@ -35,7 +35,8 @@ struct SchemaShape {
   }
 
   /// What differs, in the order of the places. Names are compared as SQLite compares them.
-  func differences(from expected: SchemaShape) -> [(place: String, expected: String?, found: String?)] {
+  package func differences(from expected: SchemaShape) -> [(place: String, expected: String?, found: String?)]
+  {
     let (mine, other) = (parts, expected.parts)
     var result: [(place: String, expected: String?, found: String?)] = []
     for key in Set(mine.keys).union(other.keys).sorted() {
@@ -55,12 +56,12 @@ struct SchemaShape {
   }
 
   /// The places of all parts, in lower case.
-  var places: Set<String> { Set(named.values.flatMap(\.parts.keys)) }
+  package var places: Set<String> { Set(named.values.flatMap(\.parts.keys)) }
 
   /// The tables, columns, indexes, views and triggers of another schema that this one lacks.
   ///
   /// - Parameter names: in lower case; they are left out, with what belongs to them.
-  func missing(from expected: SchemaShape, except names: Set<String>) -> [String] {
+  package func missing(from expected: SchemaShape, except names: Set<String>) -> [String] {
     differences(from: expected).compactMap { difference in
       let place = difference.place
       guard difference.found == nil, Self.constraint(place.lowercased()) == nil else { return nil }
@@ -78,7 +79,7 @@ struct SchemaShape {
   /// What tables had before a change and have no longer, such as an index that went with a table that was made again.
   ///
   /// - Parameter dropped: the indexes and triggers that were meant to go, in lower case.
-  func losses(since before: SchemaShape, dropped: Set<String>) -> [String] {
+  package func losses(since before: SchemaShape, dropped: Set<String>) -> [String] {
     // What a step leaves is the same object, and is not compared part by part.
     let changed = before.named.filter { named[$0.key] !== $0.value }
     var lost: [(key: String, losses: [String])] = []
@@ -138,47 +139,47 @@ struct SchemaShape {
 }
 
 /// A table, index, view or trigger of a schema, and what its definition says.
-final class SchemaObject: Sendable {
+package final class SchemaObject: Sendable {
   /// A row of the schema. All else follows from it.
-  struct Definition: Hashable, Sendable {
-    let type: String
-    let name: ExactText
+  package struct Definition: Hashable, Sendable {
+    package let type: String
+    package let name: ExactText
     /// Of an index or a trigger.
-    let table: ExactText
-    let sql: ExactText
+    package let table: ExactText
+    package let sql: ExactText
   }
 
   /// Such as `table book: column title`, and its definition.
-  typealias Part = (place: String, text: String)
+  package typealias Part = (place: String, text: String)
 
   /// Parts of a table's definition that SQLite describes nowhere else.
-  static let words = ["AUTOINCREMENT", "CHECK", "COLLATE", "DEFERRABLE", "ROWID", "STRICT"]
+  package static let words = ["AUTOINCREMENT", "CHECK", "COLLATE", "DEFERRABLE", "ROWID", "STRICT"]
 
   private let definition: Definition
-  let isVirtual: Bool
+  package let isVirtual: Bool
   /// By the place in lower case.
-  let parts: [String: Part]
+  package let parts: [String: Part]
   /// How often each of ``words`` is in the definition of a table.
-  let counts: [String: Int]
+  package let counts: [String: Int]
   /// The tables that its foreign keys refer to, in their order.
-  let parents: [String]
+  package let parents: [String]
 
-  var name: String { definition.name.text }
-  var table: String { definition.table.text }
-  var sql: String { definition.sql.text }
-  var isTable: Bool { definition.type == "table" }
-  var isView: Bool { definition.type == "view" }
-  var isTrigger: Bool { definition.type == "trigger" }
+  package var name: String { definition.name.text }
+  package var table: String { definition.table.text }
+  package var sql: String { definition.sql.text }
+  package var isTable: Bool { definition.type == "table" }
+  package var isView: Bool { definition.type == "view" }
+  package var isTrigger: Bool { definition.type == "trigger" }
   /// Such as `table book`.
-  var place: String { "\(definition.type) \(name)" }
+  package var place: String { "\(definition.type) \(name)" }
   /// Whether it is SQLite's own, or the one that Android adds to each database.
-  var isOfTheSystem: Bool { name.lowercased().hasPrefix("sqlite_") || name == "android_metadata" }
+  package var isOfTheSystem: Bool { name.lowercased().hasPrefix("sqlite_") || name == "android_metadata" }
 
   /// Those that were read last: a run of many migrations looks at the whole schema before and after each of them.
   private static let known = Mutex<[Definition: SchemaObject]>([:])
   private static let limit = 4096, longest = 16 << 10
 
-  static func read(_ definition: Definition, _ db: Database, isTrusted: Bool) throws -> SchemaObject {
+  package static func read(_ definition: Definition, _ db: Database, isTrusted: Bool) throws -> SchemaObject {
     if let object = known.withLock({ $0[definition] }) { return object }
     let object = try SchemaObject(definition, db)
     guard isTrusted, definition.sql.text.utf8.count <= longest else { return object }

@@ -1,12 +1,11 @@
-import AppStores
 import Formats
 import GRDB
 import Synchronization
 
 /// A schema without rows in a database in memory, in which functions and collations that only the app has do nothing.
-struct SchemaCopy {
+package struct SchemaCopy {
   /// Why SQLite refuses a statement, or the first of what only the app has.
-  typealias Result = (error: String?, unknown: String?)
+  package typealias Result = (error: String?, unknown: String?)
 
   private let db: Database
   private var known: Set<String> = []
@@ -15,13 +14,13 @@ struct SchemaCopy {
   /// Virtual tables whose module or tokenizer only the app has, as SQLite's message names them.
   private var absent: Set<String> = []
 
-  init(_ db: Database) { self.db = db }
+  package init(_ db: Database) { self.db = db }
 
   /// Whether functions or collations that only the app has were added.
-  var hasAppParts: Bool { !functions.isEmpty || !collations.isEmpty }
+  package var hasAppParts: Bool { !functions.isEmpty || !collations.isEmpty }
 
   /// Runs a definition, or compiles another statement.
-  mutating func run(_ sql: String) -> Result {
+  package mutating func run(_ sql: String) -> Result {
     var unknown: String?
     while true {
       do {
@@ -57,7 +56,7 @@ struct SchemaCopy {
   }
 
   /// Removes the functions and collations that a copy of this value has added since.
-  func restore(from later: SchemaCopy) {
+  package func restore(from later: SchemaCopy) {
     for function in later.functions.dropFirst(functions.count) { db.remove(function: function) }
     for collation in later.collations.dropFirst(collations.count) { db.remove(collation: collation) }
   }
@@ -65,11 +64,11 @@ struct SchemaCopy {
 
 /// Tries the views and triggers of schemas in an empty copy. It is kept for the next schema, which is mostly the same one after
 /// a step: only what differs is copied again.
-final class SchemaTrial: @unchecked Sendable {
+package final class SchemaTrial: @unchecked Sendable {
   /// Why parts such as ``view `active` `` cannot be used, and what of them only the app has.
-  struct Faults {
-    var parts: [String: String] = [:]
-    var ofTheApp: [String: String] = [:]
+  package struct Faults {
+    package var parts: [String: String] = [:]
+    package var ofTheApp: [String: String] = [:]
 
     fileprivate mutating func note(_ part: String, _ result: SchemaCopy.Result) {
       if let error = result.error {
@@ -95,7 +94,7 @@ final class SchemaTrial: @unchecked Sendable {
     copy = queue.inDatabase { SchemaCopy($0) }
   }
 
-  static func faults(of objects: [SchemaObject]) throws -> Faults {
+  package static func faults(of objects: [SchemaObject]) throws -> Faults {
     if !objects.contains(where: { $0.isView || $0.isTrigger }) { return Faults() }
     var trial = try free.withLock { $0.popLast() } ?? SchemaTrial()
     if !trial.last.objects.elementsEqual(objects, by: ===) {

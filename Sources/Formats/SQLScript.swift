@@ -1,28 +1,29 @@
-import Formats
-
 /// SQL text with its place in a file.
-struct SQLScript: Sendable {
+package struct SQLScript: Sendable {
   /// The text, UTF-8.
-  let bytes: [UInt8]
-  let file: String
+  package let bytes: [UInt8]
+  package let file: String
   /// The line of the file that the text starts in.
-  let firstLine: Int
+  package let firstLine: Int
 
-  init(bytes: [UInt8], file: String, firstLine: Int) {
+  package init(bytes: [UInt8], file: String, firstLine: Int) {
     self.bytes = bytes
     self.file = file
     self.firstLine = firstLine
   }
 
-  init(text: String, file: String, firstLine: Int) {
+  package init(text: String, file: String, firstLine: Int) {
     self.init(bytes: Array(text.utf8), file: file, firstLine: firstLine)
   }
 
+  /// The first NUL character, which SQLite would read as the end of the text.
+  package var firstNUL: Int? { bytes.firstIndex(of: 0) }
+
   /// Whether it consists of white space, comments and semicolons.
-  var isBlank: Bool { word(from: 0) == bytes.count }
+  package var isBlank: Bool { word(from: 0) == bytes.count }
 
   /// The first word at or after an offset: past white space, semicolons and comments.
-  func word(from offset: Int) -> Int {
+  package func word(from offset: Int) -> Int {
     var tokens = SQLTokens(bytes, from: offset)
     while let token = tokens.next() {
       if !token.isSign(";") { return token.range.lowerBound }
@@ -32,12 +33,12 @@ struct SQLScript: Sendable {
 
   /// The place of the first word at or after an offset, so that an error points at the statement and not at the comment
   /// above it. For many places use ``SQLPlaces``.
-  func position(at offset: Int) -> YAMLPosition {
+  package func position(at offset: Int) -> YAMLPosition {
     var places = SQLPlaces(self)
     return places.position(at: offset)
   }
 
-  func statements() -> [SQLStatement] {
+  package func statements() -> [SQLStatement] {
     var (found, offset): ([SQLStatement], Int) = ([], 0)
     while let statement = statement(from: offset) {
       found.append(statement)
@@ -48,7 +49,7 @@ struct SQLScript: Sendable {
 
   /// The first statement at or after an offset; nil when there is none. Its end follows the rule of SQLite's
   /// `sqlite3_complete`: a trigger contains semicolons, and ends with `; END;`.
-  func statement(from offset: Int) -> SQLStatement? {
+  package func statement(from offset: Int) -> SQLStatement? {
     let start = word(from: offset)
     var tokens = SQLTokens(bytes, from: start)
     guard let first = tokens.next() else { return nil }
@@ -74,15 +75,15 @@ struct SQLScript: Sendable {
 }
 
 /// Finds lines and columns in a script; in one pass when the offsets are ascending.
-struct SQLPlaces {
+package struct SQLPlaces {
   private let script: SQLScript
   /// The offset up to which lines were counted, their number, and the start of the last one.
   private var (offset, line, lineStart) = (0, 0, 0)
 
-  init(_ script: SQLScript) { self.script = script }
+  package init(_ script: SQLScript) { self.script = script }
 
   /// The place of the first word at or after an offset.
-  mutating func position(at wanted: Int) -> YAMLPosition {
+  package mutating func position(at wanted: Int) -> YAMLPosition {
     let word = script.word(from: wanted)
     if word < offset { (offset, line, lineStart) = (0, 0, 0) }
     script.bytes.withUnsafeBufferPointer { bytes in

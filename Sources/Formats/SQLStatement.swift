@@ -1,26 +1,24 @@
-import Formats
-
 /// One statement, and what its words say: only for asking for a reason before all rows change, never for safety.
-struct SQLStatement {
+package struct SQLStatement {
   /// The first words of statements that only read and write rows.
   private static let verbsOfRows: Set = [
     "INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "VALUES", "WITH",
   ]
 
   /// Its text, without comments before it.
-  let text: String
+  package let text: String
   /// Where its first word is in the script, and where the next statement may start.
-  let offset, end: Int
+  package let offset, end: Int
   /// Its first word, in capitals.
-  let verb: String
+  package let verb: String
 
-  init(text: String, offset: Int, end: Int, first: SQLToken?) {
+  package init(text: String, offset: Int, end: Int, first: SQLToken?) {
     (self.text, self.offset, self.end) = (text, offset, end)
     verb = first?.kind == .word ? String(first?.text.prefix(16) ?? "").uppercased() : ""
   }
 
   /// A statement that is in no script.
-  init(_ sql: String) {
+  package init(_ sql: String) {
     var tokens = SQLTokens(Array(sql.utf8))
     self.init(text: sql, offset: 0, end: sql.utf8.count, first: tokens.next())
   }
@@ -30,36 +28,36 @@ struct SQLStatement {
   private var words: [String] { tokens.filter { $0.kind == .word }.map { $0.text.uppercased() } }
 
   /// Whether it only reads and writes rows. Such a statement defines nothing and neither begins nor ends a transaction.
-  var isAboutRows: Bool { Self.verbsOfRows.contains(verb) }
+  package var isAboutRows: Bool { Self.verbsOfRows.contains(verb) }
 
   /// Whether the statement creates, changes or drops tables and other parts of a schema.
-  var definesSchema: Bool { ["CREATE", "ALTER", "DROP"].contains(verb) }
+  package var definesSchema: Bool { ["CREATE", "ALTER", "DROP"].contains(verb) }
 
   /// Whether it begins or ends a transaction or a savepoint.
-  var isAboutTransactions: Bool {
+  package var isAboutTransactions: Bool {
     ["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].contains(verb)
   }
 
   /// Whether it creates a table that is not temporary.
-  var createsTable: Bool { words.starts(with: ["CREATE", "TABLE"]) || createsVirtualTable }
+  package var createsTable: Bool { words.starts(with: ["CREATE", "TABLE"]) || createsVirtualTable }
 
   /// The verb whose statements run the trigger that this one creates.
-  var triggeringVerb: String? {
+  package var triggeringVerb: String? {
     words.drop { $0 != "TRIGGER" }.first(where: ["INSERT", "UPDATE", "DELETE"].contains)
   }
 
-  var createsVirtualTable: Bool { words.starts(with: ["CREATE", "VIRTUAL", "TABLE"]) }
+  package var createsVirtualTable: Bool { words.starts(with: ["CREATE", "VIRTUAL", "TABLE"]) }
 
   /// Whether it changes a schema with `IF EXISTS` or `IF NOT EXISTS`.
-  var asksForExistence: Bool { definesSchema && words.prefix(6).contains("EXISTS") }
+  package var asksForExistence: Bool { definesSchema && words.prefix(6).contains("EXISTS") }
 
-  var dropsView: Bool { words.starts(with: ["DROP", "VIEW"]) }
+  package var dropsView: Bool { words.starts(with: ["DROP", "VIEW"]) }
 
   /// Whether it is about the permission to write the table of the schema.
-  var namesWritableSchema: Bool { words.contains("WRITABLE_SCHEMA") }
+  package var namesWritableSchema: Bool { words.contains("WRITABLE_SCHEMA") }
 
   /// Whether it drops a table or a column.
-  var drops: Bool {
+  package var drops: Bool {
     let words = words
     return words.starts(with: ["DROP", "TABLE"])
       || (words.starts(with: ["ALTER", "TABLE"]) && words.contains("DROP"))
@@ -77,7 +75,7 @@ struct SQLStatement {
   ])
 
   /// The functions that a statement on rows calls. A name of a table or column before a parenthesis is not one.
-  var calls: [String] {
+  package var calls: [String] {
     let (tokens, isWith) = (tokens, verb == "WITH")
     return tokens.indices.dropFirst().compactMap { index in
       let (token, previous) = (tokens[index], tokens[index - 1])
@@ -97,7 +95,7 @@ struct SQLStatement {
   }
 
   /// How the statement changes all rows, such as `DELETE without WHERE`; nil when it does not.
-  var lossOfAllRows: String? {
+  package var lossOfAllRows: String? {
     let tokens = tokens
     let words = tokens.filter { $0.kind == .word }.map { $0.text.uppercased() }
     guard let changing = words.first(where: { $0 == "DELETE" || $0 == "UPDATE" }) else { return nil }
@@ -127,6 +125,26 @@ struct SQLStatement {
         return isNumber || constants.contains(token.text.uppercased())
       default: return true
       }
+    }
+  }
+}
+
+extension SQLStatement {
+  /// Whether it contains `load_extension`, in any case. Foundation's search would take a third of a long migration.
+  package var mentionsExtensions: Bool {
+    var text = text
+    return text.withUTF8 { bytes in
+      let name: StaticString = "load_extension"
+      let length = name.utf8CodeUnitCount
+      guard bytes.count >= length else { return false }
+      // Its underscore is the rarest of its characters.
+      for index in 4..<(bytes.count - length + 5) where bytes[index] == UInt8(ascii: "_") {
+        let matches = (0..<length).allSatisfy {
+          $0 == 4 || bytes[index - 4 + $0] | 0x20 == name.utf8Start[$0]
+        }
+        if matches { return true }
+      }
+      return false
     }
   }
 }
