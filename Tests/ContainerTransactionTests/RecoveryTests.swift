@@ -117,6 +117,25 @@ import Testing
     #expect(try !sandbox.exists("b"))
   }
 
+  @Test func whatCanBeUndoneStaysInACompactedJournal() throws {
+    let sandbox = try Sandbox(files: ["a": "a"])
+    try sandbox.run { try $0.write([1], to: "b") }
+    let state = try #require(try StateDirectory.existing(for: sandbox.container()))
+    // A migration that fails each night.
+    let records = (0..<1300).flatMap { number in
+      let transaction = TransactionID(String(format: "20250102T000000Z-%08x", number))
+      var begin = JournalRecord(.begin, transaction)
+      (begin.kind, begin.summary) = (.migrate, String(repeating: "s", count: 1700))
+      return [begin, JournalRecord(.discarded, transaction)]
+    }
+    let failed = try records.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
+    try state.directory.replace("journal", with: state.directory.contents("journal") + failed)
+    #expect(throws: Stop.self) { try sandbox.run { _ in throw Stop() } }
+    #expect(try state.directory.status("journal")?.size ?? 0 < 1 << 16)
+    try sandbox.rollback()
+    #expect(try !sandbox.exists("b"))
+  }
+
   @Test func whatIsDamagedIsSaid() throws {
     let sandbox = try Sandbox(files: ["a": "a"])
     try sandbox.run { try $0.write([1], to: "b") }

@@ -170,12 +170,19 @@ struct Journal {
     try removing()
   }
 
-  /// The lines of the last transactions, and of those that have not ended.
+  /// The lines of the last transactions, of those that have not ended, and of those that can be undone. Those that changed nothing do
+  /// not count: however often a migration fails, the last one that succeeded can be undone.
   private func recent() throws -> [UInt8] {
     let records = try records()
-    let ended = records.ended
-    let last = Set(records.filter { $0.step == .begin }.suffix(Self.kept).map(\.transaction))
-    return try records.filter { last.contains($0.transaction) || !ended.contains($0.transaction) }
+    let discarded = Set(records.filter { $0.step == .discarded }.map(\.transaction))
+    let committed = records.filter { $0.step == .begin && !discarded.contains($0.transaction) }
+    var wanted = Set(committed.suffix(Self.kept).map(\.transaction)).union(records.unended.map(\.transaction))
+    if try state.status(StateDirectory.undo) != nil {
+      wanted.formUnion(
+        try state.directory(StateDirectory.undo).names()
+          .map { TransactionID(String(decoding: $0, as: UTF8.self)) })
+    }
+    return try records.filter { wanted.contains($0.transaction) }
       .flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
   }
 
