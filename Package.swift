@@ -18,8 +18,10 @@ func flags(_ flags: [String], _ configuration: BuildConfiguration) -> [SwiftSett
   isDependency ? [] : [.unsafeFlags(flags, .when(configuration: configuration))]
 }
 
-// Tests import internal declarations. Packages that others maintain are compiled without this: it keeps code that nothing calls.
-let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)] + flags(["-enable-testing"], .release)
+// Tests import internal declarations: `Scripts/build` asks for that. It keeps code that nothing calls, so that neither a packaged
+// program nor the packages of others are compiled so.
+let testing = Context.environment["ENABLE_TESTING"] == nil ? [] : flags(["-enable-testing"], .release)
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)] + testing
 // Modules that hash, parse and compare bytes: without the optimizer, the tests would spend most of their time there.
 let fast = strict + flags(["-O"], .debug)
 // Modules that mostly call others are optimized for size: they compile in less time, and run as fast.
