@@ -18,9 +18,9 @@ func flags(_ flags: [String], _ configuration: BuildConfiguration) -> [SwiftSett
   isDependency ? [] : [.unsafeFlags(flags, .when(configuration: configuration))]
 }
 
-// Tests import internal declarations: `Scripts/build` asks for that. It keeps code that nothing calls, so that neither a packaged
-// program nor the packages of others are compiled so.
-let testing = Context.environment["ENABLE_TESTING"] == nil ? [] : flags(["-enable-testing"], .release)
+// Tests import internal declarations: `Scripts/build` asks for that. It keeps code that nothing calls, so that neither a
+// packaged program nor the packages of others are compiled so.
+let testing = Context.environment["DRYDOCK_ENABLE_TESTING"] == nil ? [] : flags(["-enable-testing"], .release)
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)] + testing
 // Modules that hash, parse and compare bytes: without the optimizer, the tests would spend most of their time there.
 let fast = strict + flags(["-O"], .debug)

@@ -68,7 +68,8 @@ package struct SQLTokens: Sequence, IteratorProtocol {
   private let withSpace: Bool
   private var depth = 0
 
-  /// Where the lines start whose first word begins a comment to the end of the line: not inside of a block comment or a quoted text.
+  /// Where the lines start whose first word begins a comment to the end of the line, unless that is inside of a block
+  /// comment or a quoted text.
   package static func commentLines(in bytes: [UInt8]) -> Set<Int> {
     var starts: Set<Int> = []
     for token in SQLTokens(bytes, withSpace: true)

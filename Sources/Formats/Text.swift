@@ -102,8 +102,8 @@ package enum TextFile {
   }
 }
 
-/// The lines of a text: the ranges of their bytes, without the line feeds. A carriage return before one belongs to its line. After
-/// the last line feed there is one more line, which may be empty.
+/// The lines of a text: the ranges of their bytes, without the line feeds. A carriage return before one belongs to its
+/// line. After the last line feed there is one more line, which may be empty.
 package struct TextLines: Sequence, IteratorProtocol {
   private let bytes: [UInt8]
   private var start = 0

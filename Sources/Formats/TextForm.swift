@@ -2,7 +2,8 @@ extension String {
   /// Whether a text has a fixed form, such as `0000-00-00T00:00:00Z`: `0` matches a decimal digit, `f` a hexadecimal one in
   /// lower case, and any other character itself. A regular expression would be parsed each time, which takes far longer.
   ///
-  /// Not for any `StringProtocol`: from another module that would call each character's witness, and a journal has thousands.
+  /// Not for any `StringProtocol`: from another module that would call a witness for each character, and a journal has
+  /// thousands of times and names.
   package func hasForm(_ form: StaticString) -> Bool {
     guard utf8.count == form.utf8CodeUnitCount else { return false }
     return form.withUTF8Buffer { form in

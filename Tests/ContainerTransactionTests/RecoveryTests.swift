@@ -130,6 +130,12 @@ import Testing
     }
     let failed = try records.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
     try state.directory.replace("journal", with: state.directory.contents("journal") + failed)
+    // The removal of the first one's stage did not finish, and its exchange had been reversed.
+    let left = try StateDirectory.folder(StateDirectory.stage, records[0].transaction)
+    try state.directory.createDirectories(left)
+    let begin = try JournalRecord(beginning: .migrate, "fails", TransactionOptions())
+    try Journal(state: state.directory).append(begin)
+    try state.directory.createDirectory(left.appending(name: Array("tree".utf8)))
     #expect(throws: Stop.self) { try sandbox.run { _ in throw Stop() } }
     #expect(try state.directory.status("journal")?.size ?? 0 < 1 << 16)
     try sandbox.rollback()

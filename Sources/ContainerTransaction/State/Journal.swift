@@ -170,17 +170,25 @@ struct Journal {
     try removing()
   }
 
-  /// The lines of the last transactions, of those that have not ended, and of those that can be undone. Those that changed nothing do
-  /// not count: however often a migration fails, the last one that succeeded can be undone.
+  /// What a journal keeps when it is written anew: the last transactions that changed something, and the last of all; those that
+  /// have not ended, have a stage or can be undone; and those that have undone one of these.
+  ///
+  /// A migration that fails each night must not push the last one that succeeded out of the journal.
   private func recent() throws -> [UInt8] {
     let records = try records()
+    let begun = records.filter { $0.step == .begin }.map(\.transaction)
     let discarded = Set(records.filter { $0.step == .discarded }.map(\.transaction))
-    let committed = records.filter { $0.step == .begin && !discarded.contains($0.transaction) }
-    var wanted = Set(committed.suffix(Self.kept).map(\.transaction)).union(records.unended.map(\.transaction))
-    if try state.status(StateDirectory.undo) != nil {
-      wanted.formUnion(
-        try state.directory(StateDirectory.undo).names()
-          .map { TransactionID(String(decoding: $0, as: UTF8.self)) })
+    var wanted = Set(begun.filter { !discarded.contains($0) }.suffix(Self.kept) + begun.suffix(10))
+    wanted.formUnion(records.unended.map(\.transaction))
+    for name in [StateDirectory.stage, StateDirectory.undo]
+    where try state.status(name)?.type == .directory {
+      let names = try state.directory(name).names()
+      wanted.formUnion(names.map { TransactionID(String(decoding: $0, as: UTF8.self)) })
+    }
+    for record in records {
+      let undone = (record.undoes ?? []) + (record.partly ?? [])
+      if undone.contains(where: wanted.contains) { wanted.insert(record.transaction) }
+      if wanted.contains(record.transaction) { wanted.formUnion(undone) }
     }
     return try records.filter { wanted.contains($0.transaction) }
       .flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
