@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// One statement, and what its words say: only for asking for a reason before all rows change, never for safety.
 package struct SQLStatement {
   /// The first words of statements that only read and write rows.
@@ -121,15 +123,13 @@ package struct SQLStatement {
       switch token.kind {
       case .name: return false
       case .word:
-        let isNumber = token.text.utf8.first.map { (0x30...0x39).contains($0) } ?? false
+        let isNumber = token.text.utf8.first?.isDigit ?? false
         return isNumber || constants.contains(token.text.uppercased())
       default: return true
       }
     }
   }
-}
 
-extension SQLStatement {
   /// Whether it contains `load_extension`, in any case. Foundation's search would take a third of a long migration.
   package var mentionsExtensions: Bool {
     var text = text

@@ -15,8 +15,8 @@ public struct RemotePlace: Sendable {
   public var isDisturbed = false
 }
 
-/// Real servers for tests: OpenStack Swift with S3's interface, and OpenSSH. Each is started when a test first asks for it, and
-/// ends with the test process, also when that is killed: the end of its standard input ends it.
+/// Servers for tests: OpenStack Swift with S3's interface, moto, which imitates S3, and OpenSSH. Each is started when a test first
+/// asks for it, and ends with the test process, also when that is killed: the end of its standard input ends it.
 public enum RemoteServers {
   private static let scripts = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .appendingPathComponent("Servers").path

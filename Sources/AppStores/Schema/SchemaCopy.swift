@@ -17,7 +17,7 @@ package struct SchemaCopy {
   package init(_ db: Database) { self.db = db }
 
   /// Whether functions or collations that only the app has were added.
-  package var hasAppParts: Bool { !functions.isEmpty || !collations.isEmpty }
+  var hasAppParts: Bool { !functions.isEmpty || !collations.isEmpty }
 
   /// Runs a definition, or compiles another statement.
   package mutating func run(_ sql: String) -> Result {
@@ -56,7 +56,7 @@ package struct SchemaCopy {
   }
 
   /// Removes the functions and collations that a copy of this value has added since.
-  package func restore(from later: SchemaCopy) {
+  func restore(from later: SchemaCopy) {
     for function in later.functions.dropFirst(functions.count) { db.remove(function: function) }
     for collation in later.collations.dropFirst(collations.count) { db.remove(collation: collation) }
   }

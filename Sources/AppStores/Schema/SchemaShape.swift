@@ -141,26 +141,26 @@ package struct SchemaShape {
 /// A table, index, view or trigger of a schema, and what its definition says.
 package final class SchemaObject: Sendable {
   /// A row of the schema. All else follows from it.
-  package struct Definition: Hashable, Sendable {
-    package let type: String
-    package let name: ExactText
+  struct Definition: Hashable, Sendable {
+    let type: String
+    let name: ExactText
     /// Of an index or a trigger.
-    package let table: ExactText
-    package let sql: ExactText
+    let table: ExactText
+    let sql: ExactText
   }
 
   /// Such as `table book: column title`, and its definition.
-  package typealias Part = (place: String, text: String)
+  typealias Part = (place: String, text: String)
 
   /// Parts of a table's definition that SQLite describes nowhere else.
-  package static let words = ["AUTOINCREMENT", "CHECK", "COLLATE", "DEFERRABLE", "ROWID", "STRICT"]
+  static let words = ["AUTOINCREMENT", "CHECK", "COLLATE", "DEFERRABLE", "ROWID", "STRICT"]
 
   private let definition: Definition
   package let isVirtual: Bool
   /// By the place in lower case.
-  package let parts: [String: Part]
+  let parts: [String: Part]
   /// How often each of ``words`` is in the definition of a table.
-  package let counts: [String: Int]
+  let counts: [String: Int]
   /// The tables that its foreign keys refer to, in their order.
   package let parents: [String]
 
@@ -173,13 +173,13 @@ package final class SchemaObject: Sendable {
   /// Such as `table book`.
   package var place: String { "\(definition.type) \(name)" }
   /// Whether it is SQLite's own, or the one that Android adds to each database.
-  package var isOfTheSystem: Bool { name.lowercased().hasPrefix("sqlite_") || name == "android_metadata" }
+  var isOfTheSystem: Bool { name.lowercased().hasPrefix("sqlite_") || name == "android_metadata" }
 
   /// Those that were read last: a run of many migrations looks at the whole schema before and after each of them.
   private static let known = Mutex<[Definition: SchemaObject]>([:])
   private static let limit = 4096, longest = 16 << 10
 
-  package static func read(_ definition: Definition, _ db: Database, isTrusted: Bool) throws -> SchemaObject {
+  static func read(_ definition: Definition, _ db: Database, isTrusted: Bool) throws -> SchemaObject {
     if let object = known.withLock({ $0[definition] }) { return object }
     let object = try SchemaObject(definition, db)
     guard isTrusted, definition.sql.text.utf8.count <= longest else { return object }

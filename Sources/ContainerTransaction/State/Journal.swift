@@ -180,11 +180,8 @@ struct Journal {
     let discarded = Set(records.filter { $0.step == .discarded }.map(\.transaction))
     var wanted = Set(begun.filter { !discarded.contains($0) }.suffix(Self.kept) + begun.suffix(10))
     wanted.formUnion(records.unended.map(\.transaction))
-    for name in [StateDirectory.stage, StateDirectory.undo]
-    where try state.status(name)?.type == .directory {
-      let names = try state.directory(name).names()
-      wanted.formUnion(names.map { TransactionID(String(decoding: $0, as: UTF8.self)) })
-    }
+    wanted.formUnion(try transactions(in: StateDirectory.stage))
+    wanted.formUnion(try transactions(in: StateDirectory.undo))
     for record in records {
       let undone = (record.undoes ?? []) + (record.partly ?? [])
       if undone.contains(where: wanted.contains) { wanted.insert(record.transaction) }
@@ -192,6 +189,13 @@ struct Journal {
     }
     return try records.filter { wanted.contains($0.transaction) }
       .flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
+  }
+
+  /// The transactions that have a folder in a directory of the state.
+  private func transactions(in directory: ContainerPath) throws -> [TransactionID] {
+    guard try state.status(directory)?.type == .directory else { return [] }
+    return try state.directory(directory).names().map { String(decoding: $0, as: UTF8.self) }
+      .filter(TransactionID.isWellFormed).map { TransactionID($0) }
   }
 
   /// Sets space aside for the records that end a transaction.
@@ -279,11 +283,7 @@ extension Journal {
   private func openTransactions(_ readable: [JournalRecord]) throws -> [TransactionID] {
     let ended = Set(readable.filter(\.isWhole).map(\.transaction))
     var found = readable.filter { $0.step == .commit }.map(\.transaction)
-    if try state.status(StateDirectory.stage)?.type == .directory {
-      found += try state.directory(StateDirectory.stage).names()
-        .map { String(decoding: $0, as: UTF8.self) }.filter(TransactionID.isWellFormed)
-        .map { TransactionID($0) }
-    }
+    found += try transactions(in: StateDirectory.stage)
     return Set(found).subtracting(ended).sorted { $0.description < $1.description }
   }
 }
