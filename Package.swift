@@ -112,18 +112,26 @@ let package = Package(
       ],
       swiftSettings: fast),
     .target(
+      name: "ArchiveManifest",
+      dependencies: [
+        "DrydockErrors", "Cryptography", "Formats", "FileSystem", "ArchiveFile", "AppStores", "AppContainer",
+        grdb,
+        system,
+      ],
+      swiftSettings: small),
+    .target(
       name: "AppFrameworks",
       dependencies: [
         "DrydockErrors", "Cryptography", "Formats", "FileSystem", "AppStores", "AppContainer", grdb,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "ContainerDiff",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
         "AppContainer", grdb,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "ContainerTransaction",
       dependencies: [
@@ -131,15 +139,16 @@ let package = Package(
         "AppContainer",
         "ContainerDiff", grdb, system,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "BackupRepository",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "Storage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "ArchiveManifest", "Storage", "AppStores", "AppContainer", "ContainerDiff",
+        "ContainerTransaction",
         grdb, system,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "DeviceBackups",
       dependencies: [
@@ -167,7 +176,8 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "Storage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
+        "ArchiveFile", "ArchiveManifest", "Storage", "AppStores", "AppContainer", "AppFrameworks",
+        "ContainerDiff",
         "ContainerTransaction",
         "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
       ],
@@ -176,7 +186,8 @@ let package = Package(
       name: "DrydockTesting",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "Storage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
+        "ArchiveFile", "ArchiveManifest", "Storage", "AppStores", "AppContainer", "AppFrameworks",
+        "ContainerDiff",
         "ContainerTransaction",
         "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit", "Drydock", grdb,
       ],
@@ -185,7 +196,7 @@ let package = Package(
       name: "Reports",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile",
+        "ArchiveFile", "ArchiveManifest",
         "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "Storage", "MigrationEngine",
@@ -200,7 +211,7 @@ let package = Package(
       name: "DrydockCommand",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile",
+        "ArchiveFile", "ArchiveManifest",
         "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "Storage", "MigrationEngine",
@@ -300,7 +311,8 @@ let package = Package(
       name: "BackupRepositoryTests",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "Storage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "ArchiveManifest", "Storage", "AppStores", "AppContainer", "ContainerDiff",
+        "ContainerTransaction",
         "BackupRepository", "TestSupport", "TestTransactions", grdb, system,
       ],
       exclude: ["HostileArchives", "cheap_restic_key.py"],
@@ -334,7 +346,8 @@ let package = Package(
       name: "FixtureTests",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "ArchiveManifest", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
+        "ContainerTransaction",
         "BackupRepository",
         "MigrationEngine", "DrydockTesting", "TestSupport", "TestTransactions", grdb,
       ],
@@ -343,6 +356,7 @@ let package = Package(
       name: "ReportsTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "ArchiveManifest",
         "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine",
         "ContainerAudit", "Drydock", "DrydockTesting", "Reports", "TestSupport",

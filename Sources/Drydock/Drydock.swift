@@ -47,6 +47,7 @@
 @_exported import AppFrameworks
 @_exported import AppStores
 @_exported import ArchiveFile
+@_exported import ArchiveManifest
 @_exported import ArchiveSigning
 @_exported import BackupRepository
 @_exported import ContainerAudit

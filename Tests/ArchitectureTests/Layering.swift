@@ -18,7 +18,7 @@ enum Layering {
       "DrydockTesting",
       transaction.union([
         "Drydock", "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
-        "ArchiveFile", "ArchiveSigning",
+        "ArchiveFile", "ArchiveManifest", "ArchiveSigning",
         "Storage", "GRDB",
       ])
     ),
@@ -26,7 +26,7 @@ enum Layering {
       "Drydock",
       transaction.union([
         "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
-        "ArchiveFile", "ArchiveSigning",
+        "ArchiveFile", "ArchiveManifest", "ArchiveSigning",
         "Storage",
       ])
     ),
@@ -40,12 +40,18 @@ enum Layering {
     ),
     (
       "BackupRepository",
-      transaction.union(["ArchiveFile", "ArchiveSigning", "Storage", "GRDB", "SystemPackage"])
+      transaction.union([
+        "ArchiveFile", "ArchiveManifest", "ArchiveSigning", "Storage", "GRDB", "SystemPackage",
+      ])
     ),
     // What tests of several modules read of transactions.
     ("TestTransactions", transaction),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
+    (
+      "ArchiveManifest",
+      container.subtracting(["AgeEncryption"]).union(["ArchiveFile", "GRDB", "SystemPackage"])
+    ),
     ("AppFrameworks", container.subtracting(["AgeEncryption"]).union(["GRDB"])),
     (
       "AppContainer",

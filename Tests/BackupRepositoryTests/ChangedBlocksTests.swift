@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import AppStores
 import ArchiveFile
 import FileSystem

@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import FileSystem
 import Foundation
 import TestSupport

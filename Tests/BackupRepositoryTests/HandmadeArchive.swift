@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import AgeEncryption
 import ArchiveFile
 import Cryptography

@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import Cryptography
 import DrydockErrors
 import Foundation

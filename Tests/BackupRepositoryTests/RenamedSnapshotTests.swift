@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import Foundation
 import Synchronization
 import TestSupport

@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import AppContainer
 import ContainerTransaction
 import FileSystem

@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import ContainerTransaction
 import Foundation
 import TestSupport

@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import ContainerTransaction
 import DrydockErrors
 import Foundation

@@ -1,3 +1,4 @@
+@testable import ArchiveManifest
 import ContainerTransaction
 import FileSystem
 import Foundation

@@ -1,3 +1,4 @@
+import ArchiveManifest
 import AgeEncryption
 import AppStores
 import ArchiveFile
@@ -10,6 +11,11 @@ import Storage
 /// A snapshot, open for reading: an archive, and if it is incremental the archives that it needs, which are in the same
 /// directory.
 public final class Archive {
+  /// What an archive says of itself.
+  public typealias Header = ArchiveHeader
+  /// The id of an archive.
+  public typealias ID = ArchiveID
+
   /// Its file, or the URL of it.
   public let path: String
   /// What it says of itself.
@@ -22,9 +28,6 @@ public final class Archive {
   /// The first archive of the chain that cannot be opened, and why; those that only it names are not known.
   let gap: (archive: ID, reason: DrydockError)?
   private let limit: ExpansionLimit
-
-  /// More archives in one chain are refused.
-  static let longestChain = 1000
 
   /// Opens an archive; reads its end, its first member and its manifest, and nothing else; the same of each archive that it
   /// needs.
@@ -63,7 +66,8 @@ public final class Archive {
         gap = (parent, error)
         break
       }
-      guard !parts.contains(where: { $0.header.archive == parent }), parts.count < Self.longestChain else {
+      guard !parts.contains(where: { $0.header.archive == parent }), parts.count < Manifest.longestChain
+      else {
         throw DrydockError(.damaged, "it needs itself", path: archive.path)
       }
       parts.append(part)
@@ -326,6 +330,11 @@ final class ArchivePart {
     var bytes: [UInt8] = []
     try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
     return bytes
+  }
+
+  /// What its manifest says must be in its tar.
+  func expectedMembers() throws -> ExpectedMembers {
+    try ExpectedMembers(manifest, vault: vault, path: path)
   }
 }
 

@@ -1,3 +1,4 @@
+import ArchiveManifest
 import Formats
 import Foundation
 import Storage

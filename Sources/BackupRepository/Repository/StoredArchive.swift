@@ -1,3 +1,4 @@
+import ArchiveManifest
 import Storage
 import AppContainer
 import ArchiveFile

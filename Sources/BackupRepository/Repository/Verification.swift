@@ -1,3 +1,4 @@
+import ArchiveManifest
 import ArchiveFile
 import ArchiveSigning
 import Cryptography
@@ -59,7 +60,7 @@ package struct Verification {
     }
     let isRead = files.map { $0.map(read.contains) ?? false }
     let own = archive.parts[0]
-    let tar = data ? try MemberCheck(own.reader.ranges, ExpectedMembers(own)) : nil
+    let tar = data ? try MemberCheck(own.reader.ranges, own.expectedMembers()) : nil
     if let tar {
       own.reader.ranges.readsEverything = true
       try tar.start()

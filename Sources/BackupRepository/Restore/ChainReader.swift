@@ -1,3 +1,4 @@
+import ArchiveManifest
 import ArchiveFile
 import Synchronization
 

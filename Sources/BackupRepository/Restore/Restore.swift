@@ -1,3 +1,4 @@
+import ArchiveManifest
 import AppContainer
 import AppStores
 import ArchiveFile

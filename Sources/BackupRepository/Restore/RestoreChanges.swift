@@ -1,3 +1,4 @@
+import ArchiveManifest
 import FileSystem
 
 /// What a restore does to the container; decided by a ``RestorePlan``.

@@ -1,3 +1,4 @@
+import ArchiveManifest
 import AppContainer
 import AppStores
 import ContainerTransaction
@@ -40,7 +41,7 @@ struct RestorePlan {
     self.options = options
     changes = RestoreChanges(
       contents: RestoredContents(keepsSetID: options.keepsSetID),
-      members: try archive.parts.map(ExpectedMembers.init))
+      members: try archive.parts.map { try $0.expectedMembers() })
     live = try LivePaths(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)

@@ -1,3 +1,4 @@
+import ArchiveManifest
 import ArchiveSigning
 import Cryptography
 import DrydockErrors

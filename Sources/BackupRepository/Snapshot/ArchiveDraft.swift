@@ -1,3 +1,4 @@
+import ArchiveManifest
 import AgeEncryption
 import AppStores
 import ArchiveFile

@@ -1,3 +1,4 @@
+import ArchiveManifest
 import ContainerTransaction
 import FileSystem
 import Foundation

@@ -1,3 +1,4 @@
+import ArchiveManifest
 import AppStores
 import ArchiveFile
 import Cryptography

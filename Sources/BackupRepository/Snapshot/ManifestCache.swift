@@ -1,3 +1,4 @@
+import ArchiveManifest
 import ArchiveFile
 import Cryptography
 import DrydockErrors
@@ -77,7 +78,7 @@ package struct ManifestCache: Sendable {
     }
     let names = try folder.names().filter(ArchiveName.isArchive)
     var chain = [try entry(name, in: folder)]
-    while let parent = chain[chain.count - 1].record.header.parent, chain.count < Archive.longestChain {
+    while let parent = chain[chain.count - 1].record.header.parent, chain.count < Manifest.longestChain {
       // A name has the beginning of the id.
       let candidates = names.filter { Self.label($0)?.id.hasPrefix(parent.short) ?? false }
       let entries = try candidates.map { try entry(ContainerPath(name: $0), in: folder) }

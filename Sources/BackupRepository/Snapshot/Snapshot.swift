@@ -1,3 +1,4 @@
+import ArchiveManifest
 import AgeEncryption
 import AppContainer
 import AppStores

@@ -6,7 +6,7 @@ Run it again after a change of the format. It shares no code with Drydock but th
 import hashlib, os, re, sqlite3, struct, subprocess, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCHEMA = open(HERE + "/../../../Sources/BackupRepository/Archive/ManifestFile.swift").read()
+SCHEMA = open(HERE + "/../../../Sources/ArchiveManifest/ManifestFile.swift").read()
 SCHEMA = [re.sub(r"^    ", "", s, flags=re.M).strip("\n") for s in re.findall(r'"""\n(.*?)\n    """', SCHEMA, re.S)]
 LEVEL = "-19"
 ID, TIME, BLOCK = "00112233445566778899aabbccddeeff", 1700000000, 512

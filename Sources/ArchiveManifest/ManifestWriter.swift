@@ -5,17 +5,17 @@ import FileSystem
 import Foundation
 import GRDB
 
-final class ManifestWriter {
+package final class ManifestWriter {
   private let queue: DatabaseQueue
   private let path: String
-  private let archive: Archive.ID
+  private let archive: ArchiveID
   private let snapshot: SnapshotID
   /// The number of the last entry, and the numbers of the archives that extents are in.
   private var number: Int64 = 0
-  private var archives: [Archive.ID: Int64] = [:]
+  private var archives: [ArchiveID: Int64] = [:]
 
   /// Starts a manifest in a file that does not exist yet.
-  init(path: String, archive: Archive.ID) throws {
+  package init(path: String, archive: ArchiveID) throws {
     self.archive = archive
     snapshot = try SnapshotID()
     var configuration = GRDB.Configuration()
@@ -61,20 +61,20 @@ final class ManifestWriter {
   }
 
   /// Adds an entry that is as in the parent's manifest: to the snapshot id alone.
-  func addUnchanged(_ entry: ManifestEntry) { snapshot.add(entry) }
+  package func addUnchanged(_ entry: ManifestEntry) { snapshot.add(entry) }
 
   /// Records a path of the parent's manifest that the snapshot does not have.
-  func addRemoved(_ path: ContainerPath) throws {
+  package func addRemoved(_ path: ContainerPath) throws {
     try run("INSERT INTO removed VALUES (?)", [PathValue(path)])
   }
 
   /// Records what identifies the recipients of the archive.
-  func add(recipients: SHA256.Digest) throws {
+  package func add(recipients: SHA256.Digest) throws {
     try set(ManifestSchema.recipients, Data(recipients.bytes))
   }
 
   /// Records what is not stored; where the parent's manifest lists the same, only that.
-  func addOmitted(
+  package func addOmitted(
     _ excluded: [ExcludedPath], _ skipped: [SkippedPath], since parent: Manifest?
   ) throws {
     if let parent, try parent.excluded() == excluded, try parent.skipped() == skipped {
@@ -87,7 +87,7 @@ final class ManifestWriter {
   /// Adds an entry.
   ///
   /// - Parameter capture: of a database, what its sidecars were.
-  func add(_ entry: ManifestEntry, capture: DatabaseCaptureState? = nil) throws {
+  package func add(_ entry: ManifestEntry, capture: DatabaseCaptureState? = nil) throws {
     let m = entry.metadata
     number += 1
     try run(
@@ -118,7 +118,7 @@ final class ManifestWriter {
   }
 
   /// The number of an archive that has content; 0 for this one.
-  private func source(_ id: Archive.ID?) throws -> Int64 {
+  private func source(_ id: ArchiveID?) throws -> Int64 {
     guard let id, id != archive else { return 0 }
     if let known = archives[id] { return known }
     let number = Int64(archives.count + 1)
@@ -132,7 +132,7 @@ final class ManifestWriter {
   /// - Parameters:
   ///   - runs: the blocks that the member has, in this order.
   ///   - offset: of the content in the tar stream.
-  func add(_ blocks: BlockHashes, _ runs: [Range<Int>], at offset: UInt64) throws {
+  package func add(_ blocks: BlockHashes, _ runs: [Range<Int>], at offset: UInt64) throws {
     var offset = offset
     var waiting: [UInt8] = []
     func write(_ bytes: [UInt8]) throws {
@@ -153,41 +153,41 @@ final class ManifestWriter {
 
   private static let blocksInRow = 4096
 
-  func hasEntry(_ path: ContainerPath) throws -> Bool {
+  package func hasEntry(_ path: ContainerPath) throws -> Bool {
     try write {
       try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)]) ?? false
     }
   }
 
-  func add(_ excluded: ExcludedPath) throws {
+  package func add(_ excluded: ExcludedPath) throws {
     let exclusion = excluded.exclusion
     try run(
       "INSERT INTO excluded VALUES (?, ?, ?, ?)",
       [PathValue(excluded.path), exclusion.rule.rawValue, PathValue(exclusion.origin), exclusion.detail])
   }
 
-  func add(_ skipped: SkippedPath) throws {
+  package func add(_ skipped: SkippedPath) throws {
     try run(
       "INSERT OR REPLACE INTO skipped VALUES (?, ?)", [PathValue(skipped.path), skipped.reason.rawValue])
   }
 
-  func add(_ vault: VaultMember) throws {
+  package func add(_ vault: VaultMember) throws {
     try set(ManifestSchema.vaultOffset, Int64(vault.offset))
     try set(ManifestSchema.vaultLength, Int64(vault.length))
     try set(ManifestSchema.vaultHash, Data(vault.digest.bytes))
   }
 
   /// A member that was written once more because its file had changed.
-  func addSuperseded(_ path: ContainerPath, offset: UInt64, length: UInt64) throws {
+  package func addSuperseded(_ path: ContainerPath, offset: UInt64, length: UInt64) throws {
     try run("INSERT INTO superseded VALUES (?, ?, ?)", [Int64(offset), PathValue(path), Int64(length)])
   }
 
   /// Ends the manifest; gives the snapshot id.
   ///
   /// - Parameter storesExcluded: whether paths were stored although a rule excludes them.
-  func finish(storesExcluded: Bool = false) throws -> SHA256.Digest {
+  package func finish(storesExcluded: Bool = false) throws -> SHA256.Digest {
     let id = try snapshot.finish()
-    try set("format", Archive.Header.currentFormat)
+    try set("format", ArchiveHeader.currentFormat)
     try set("archive", archive.description)
     try set("snapshot", id.hex)
     if storesExcluded { try set(ManifestSchema.storesExcluded, 1) }

@@ -1,6 +1,6 @@
 /// Rows of a manifest's entries by their numbers, which are in the order of their paths; for one thread. After a neighbour of the
 /// last row several are read at once.
-final class EntryRows<Value> {
+package final class EntryRows<Value> {
   let manifest: ManifestReader
   private let read: (_ after: Int64, _ limit: Int) throws -> [Value]
   private var page: [Value] = []
@@ -12,7 +12,7 @@ final class EntryRows<Value> {
   }
 
   /// A row; nil after the last one.
-  func value(_ row: Int64) throws -> Value? {
+  package func value(_ row: Int64) throws -> Value? {
     let end = start + Int64(page.count)
     if row <= start || row > end {
       (page, start) = (try read(row - 1, row == end + 1 ? 200 : 1), row - 1)
@@ -21,7 +21,7 @@ final class EntryRows<Value> {
   }
 
   /// A row that the manifest must have.
-  func required(_ row: Int64) throws -> Value {
+  package func required(_ row: Int64) throws -> Value {
     guard let value = try value(row) else { throw manifest.wrong("no entry \(row)") }
     return value
   }

@@ -4,9 +4,9 @@ import DrydockErrors
 import FileSystem
 
 /// How paths of a container are named in an archive: `container/<path>`, and of its groups `groups/<id>/<path>`.
-struct MemberNames {
-  static let manifest = "manifest.sqlite"
-  static let vault = "vault.json"
+package struct MemberNames {
+  package static let manifest = "manifest.sqlite"
+  package static let vault = "vault.json"
   private static let root = "container"
   private static let groupRoot = "groups/"
   /// Before the name of a path's member that has only changed blocks of its content.
@@ -15,7 +15,7 @@ struct MemberNames {
   let groups: Set<String>
 
   /// The name of a path's member; `container` for the root, `groups/<id>` for a group's.
-  func name(of path: ContainerPath) -> [UInt8] {
+  package func name(of path: ContainerPath) -> [UInt8] {
     if path.isRoot { return Array(Self.root.utf8) }
     if let group = path.inGroup, groups.contains(group.id) {
       return Array(Self.groupRoot.utf8) + path.bytes.dropFirst(ContainerPath.groups.bytes.count + 1)
@@ -41,7 +41,7 @@ struct MemberNames {
   }
 
   /// The name of a path's member with changed blocks; nil when it would be too long or too deep.
-  func pagesName(of path: ContainerPath) -> [UInt8]? {
+  package func pagesName(of path: ContainerPath) -> [UInt8]? {
     let name = Array(Self.pages.utf8) + name(of: path)
     return (try? MemberName.validate(name)) == nil ? nil : name
   }
@@ -51,29 +51,33 @@ struct MemberNames {
     path(of: name.starts(with: Self.pages.utf8) ? Array(name.dropFirst(Self.pages.utf8.count)) : name)
   }
 
-  func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
+  package func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
     ArchiveMember(name: name(of: entry.path), kind: kind, metadata: entry.metadata)
   }
 
   /// The name that an archive's member of an entry has.
-  func name(of entry: ManifestEntry, in archive: Archive.ID) -> [UInt8] {
+  func name(of entry: ManifestEntry, in archive: ArchiveID) -> [UInt8] {
     entry.isWhole(in: archive) ? name(of: entry.path) : pagesName(of: entry.path) ?? []
   }
 }
 
-extension Archive.Header {
-  var memberNames: MemberNames { MemberNames(groups: Set(groups ?? [])) }
+extension ArchiveHeader {
+  package var memberNames: MemberNames { MemberNames(groups: Set(groups ?? [])) }
 }
 
 /// Where an encrypted archive has the items that may leave their device: the content of its member `vault.json`.
-struct VaultMember: Sendable, Equatable {
+package struct VaultMember: Sendable, Equatable {
   /// Where the content starts in the tar stream, and its length.
-  var offset: UInt64, length: UInt64
+  package var offset: UInt64, length: UInt64
   /// The content's SHA-256. It does not let anyone test guesses: the device's random name is in the content.
-  var digest: SHA256.Digest
+  package var digest: SHA256.Digest
+
+  package init(offset: UInt64, length: UInt64, digest: SHA256.Digest) {
+    (self.offset, self.length, self.digest) = (offset, length, digest)
+  }
 
   /// Readable by its owner alone, where stock tools unpack it.
-  static let mode: UInt16 = 0o600
+  package static let mode: UInt16 = 0o600
 
   /// Whether a member of the tar is this one, content aside.
   func agrees(with member: ArchiveMember, at offset: UInt64) -> Bool {
@@ -86,19 +90,19 @@ struct VaultMember: Sendable, Equatable {
 extension ManifestEntry {
   /// Whether the tar of an archive has a member of this entry. An incremental one has no content that is in another archive,
   /// and no link to such a file.
-  func hasMember(in archive: Archive.ID) -> Bool {
+  func hasMember(in archive: ArchiveID) -> Bool {
     if !isFile { return true }
     return hardLink == nil ? size == 0 || extents.need(archive) : linkArchive == archive
   }
 
   /// Whether the member that the archive has of this entry is more than some blocks.
-  func isWhole(in archive: Archive.ID) -> Bool {
+  package func isWhole(in archive: ArchiveID) -> Bool {
     !isFile || size == 0 || hardLink != nil || extents.single?.archive == archive
   }
 
   /// Whether a member of the archive's tar is this entry, content aside.
   func agrees(
-    with member: ArchiveMember, at offset: UInt64, in archive: Archive.ID, _ names: MemberNames
+    with member: ArchiveMember, at offset: UInt64, in archive: ArchiveID, _ names: MemberNames
   ) -> Bool {
     guard member.name == names.name(of: self, in: archive), member.metadata == metadata else { return false }
     switch member.kind {
@@ -118,7 +122,7 @@ extension ManifestEntry {
 /// What an archive's own manifest says must be in its tar, from the end of one content to the start of the next: the headers of
 /// the entries without content, and last the header of the one that has it. A content takes twelve bytes; the entries are
 /// read again when they are compared.
-struct ExpectedMembers: Sendable {
+package struct ExpectedMembers: Sendable {
   /// The places of all contents in the tar stream, in their order, and the rows of their entries.
   private var offsets: [UInt64] = []
   private var rows: [UInt32] = []
@@ -128,27 +132,28 @@ struct ExpectedMembers: Sendable {
   fileprivate let vault: VaultMember?
   fileprivate let names: MemberNames
   fileprivate let path: String
-  fileprivate let archive: Archive.ID
+  fileprivate let archive: ArchiveID
   let manifest: ManifestReader
 
-  init(_ part: ArchivePart) throws {
-    superseded = try part.manifest.superseded()
-    (vault, names, path, archive) = (part.vault, part.header.memberNames, part.path, part.header.archive)
-    manifest = part.manifest
+  /// - Parameter path: of the archive, for messages.
+  package init(_ manifest: ManifestReader, vault: VaultMember?, path: String) throws {
+    superseded = try manifest.superseded()
+    (self.vault, self.path, self.manifest) = (vault, path, manifest)
+    (names, archive) = (manifest.header.memberNames, manifest.header.archive)
   }
 
   /// Adds all own entries of the archive, in their order.
-  mutating func add(_ entry: ManifestEntry) {
+  package mutating func add(_ entry: ManifestEntry) {
     count += 1
     guard let content = entry.extents.member(in: archive) else { return }
     offsets.append(content.offset)
     rows.append(count)
   }
 
-  var contents: Int { offsets.count }
+  package var contents: Int { offsets.count }
 
   /// The number of the content that has a byte of the tar stream, if one has it.
-  func content(at offset: UInt64) -> Int? {
+  package func content(at offset: UInt64) -> Int? {
     let next = offsets.indices.first(since: { offsets[$0] > offset })
     return next == 0 ? nil : next - 1
   }
@@ -167,7 +172,7 @@ struct ExpectedMembers: Sendable {
 /// Compares members of a tar, one after the other, with what the manifest says: another program that unpacks the archive must
 /// not find anything else there. On one thread; from the first member to the last, or only in front of the contents that are
 /// read.
-final class MemberCheck {
+package final class MemberCheck {
   private let ranges: RangeReader
   private let expected: ExpectedMembers
   private let entries: EntryRows<ManifestEntry>
@@ -176,14 +181,15 @@ final class MemberCheck {
   /// Where the next member's header is.
   private var position: UInt64 = 0
   /// Where the content of the last member is.
-  private(set) var offset: UInt64 = 0
+  package private(set) var offset: UInt64 = 0
   /// The last member of an entry, or of an earlier version of one.
   private var last: (path: ContainerPath, isDirectory: Bool, isSuperseded: Bool)?
   private var supersededCount = 0
   /// The content whose headers were checked last.
   private var checked: Int?
 
-  init(_ ranges: RangeReader, _ expected: ExpectedMembers, _ entries: EntryRows<ManifestEntry>? = nil) {
+  package init(_ ranges: RangeReader, _ expected: ExpectedMembers, _ entries: EntryRows<ManifestEntry>? = nil)
+  {
     (self.ranges, self.expected) = (ranges, expected)
     self.entries = entries ?? expected.manifest.entries()
   }
@@ -191,12 +197,12 @@ final class MemberCheck {
   // MARK: All members
 
   /// Goes to the first member, which is the header; or to the one after a content.
-  func start(after content: Int? = nil) throws {
+  package func start(after content: Int? = nil) throws {
     guard let content else {
       walk = nil
       position = 0
       last = nil
-      return try expect(Archive.Header.memberName, next())
+      return try expect(ArchiveHeader.memberName, next())
     }
     let entry = try entries.required(Int64(expected.row(ofContent: content)))
     guard let place = entry.extents.member(in: expected.archive) else {
@@ -210,7 +216,7 @@ final class MemberCheck {
 
   /// Compares the next member with the next of the archive's own entries, content aside. These are in order, so that no name
   /// can occur twice.
-  func expect(_ entry: ManifestEntry) throws {
+  package func expect(_ entry: ManifestEntry) throws {
     guard entry.hasMember(in: expected.archive) else { return }
     var member = try next()
     while try isSuperseded(member) { member = try next() }
@@ -221,7 +227,7 @@ final class MemberCheck {
   }
 
   /// Checks what comes after the last entry: the vault's items where there are any, the manifest, and nothing else.
-  func expectEnd(_ manifest: ManifestLocation) throws {
+  package func expectEnd(_ manifest: ManifestLocation) throws {
     var vault = expected.vault
     var member = try next()
     while offset != manifest.offset {
@@ -241,7 +247,7 @@ final class MemberCheck {
   }
 
   /// When all members were compared: throws for an earlier version of a file that the manifest lists and the tar does not have.
-  func requireSuperseded() throws {
+  package func requireSuperseded() throws {
     guard supersededCount == expected.superseded.count else {
       throw damaged("a file is listed as stored twice, and is not")
     }
@@ -252,7 +258,7 @@ final class MemberCheck {
   /// Checks the headers in front of the content that a place is in.
   ///
   /// - Throws: `DrydockError`, with code `damaged` where tar and manifest disagree.
-  func check(contentAt offset: UInt64) throws {
+  package func check(contentAt offset: UInt64) throws {
     guard let content = expected.content(at: offset) else {
       throw damaged("no entry has the content at \(offset)")
     }
@@ -266,7 +272,7 @@ final class MemberCheck {
   }
 
   /// Checks what comes after the last content, and that the manifest is the last member.
-  func checkRest(_ manifest: ManifestLocation) throws {
+  package func checkRest(_ manifest: ManifestLocation) throws {
     try check(after: expected.contents == 0 ? nil : expected.contents - 1)
     try expectEnd(manifest)
   }

@@ -8,18 +8,21 @@ import FileSystem
 /// it needs, merged path by path. The newest manifest that has or removes a path counts.
 package final class Manifest {
   /// The archive's own manifest, then its parent's, and so on to that of the full archive.
-  let parts: [ManifestReader]
+  package let parts: [ManifestReader]
   private let removed: [Set<ContainerPath>]
   /// Whether the chain has all archives; else entries may name others, and paths are missing.
   private let isComplete: Bool
 
-  init(_ parts: [ManifestReader], isComplete: Bool = true) throws {
+  /// More archives in one chain are refused.
+  package static let longestChain = 1000
+
+  package init(_ parts: [ManifestReader], isComplete: Bool = true) throws {
     (self.parts, self.isComplete) = (parts, isComplete)
     removed = try parts.map { try $0.removed() }
   }
 
   /// The snapshot's header.
-  var header: Archive.Header { parts[0].header }
+  package var header: ArchiveHeader { parts[0].header }
 
   // MARK: Entries
 
@@ -52,7 +55,7 @@ package final class Manifest {
   }
 
   /// A hard link's entry with the content of its first name; other entries unchanged.
-  func withContent(_ entry: ManifestEntry) throws -> ManifestEntry {
+  package func withContent(_ entry: ManifestEntry) throws -> ManifestEntry {
     guard let first = entry.hardLink, let target = try self.entry(first) else { return entry }
     var entry = entry
     (entry.hardLink, entry.extents) = (nil, target.extents)
@@ -82,7 +85,9 @@ package final class Manifest {
   /// The kind of each stored path, for decisions before anything is read; the entries themselves are checked by
   /// ``entries(_:own:)``. And the stored directories that a flag of their own excludes, with the flag's rule: an explicit include
   /// brought them in. A directory with a stored cache tag counts, whatever the content of that file.
-  func kinds() throws -> (kinds: PathTable<ManifestEntry.Kind>, flagged: [ContainerPath: Exclusion.Rule]) {
+  package func kinds() throws -> (
+    kinds: PathTable<ManifestEntry.Kind>, flagged: [ContainerPath: Exclusion.Rule]
+  ) {
     var kinds = PathTable<ManifestEntry.Kind>()
     var flagged: [ContainerPath: Exclusion.Rule] = [:]
     let entries = parts.map { $0.entries() }
@@ -103,12 +108,12 @@ package final class Manifest {
   }
 
   /// What a database's sidecars were at the capture.
-  func captureState(of path: ContainerPath) throws -> DatabaseCaptureState {
+  package func captureState(of path: ContainerPath) throws -> DatabaseCaptureState {
     try find(path)?.part.captureState(of: path) ?? DatabaseCaptureState()
   }
 
   /// The hashes of the blocks of an entry's content; nil when they are not stored, or are not those of its digest.
-  func blocks(of entry: ManifestEntry, blockSize: Int) throws -> BlockHashes? {
+  package func blocks(of entry: ManifestEntry, blockSize: Int) throws -> BlockHashes? {
     var blocks = BlockHashes(blockSize: blockSize)
     for extent in entry.extents {
       guard let part = parts.first(where: { $0.archive == extent.archive }),
@@ -119,7 +124,7 @@ package final class Manifest {
   }
 
   /// Bytes of the content of all entries in all manifests: at least those of the snapshot.
-  func contentSize() throws -> UInt64 {
+  package func contentSize() throws -> UInt64 {
     try parts.reduce(0) { sum, part in
       let (total, overflow) = sum.addingReportingOverflow(try part.contentSize())
       return overflow ? .max : total
@@ -127,7 +132,7 @@ package final class Manifest {
   }
 
   /// The most memory that a restore takes for the manifest's content.
-  func memory() throws -> UInt64 { try parts.reduce(0) { try $0 + $1.memory() } }
+  package func memory() throws -> UInt64 { try parts.reduce(0) { try $0 + $1.memory() } }
 
   // MARK: What is not stored
 
@@ -190,7 +195,7 @@ private struct MergedRows<Value> {
 }
 
 /// The entries of a snapshot in the order of their paths, checked one by one.
-struct MergedEntries {
+package struct MergedEntries {
   private let manifest: Manifest
   private var rows: MergedRows<ManifestEntry>
   private var check: ExcludedEntryCheck?
@@ -199,15 +204,16 @@ struct MergedEntries {
   /// archive cannot hold the same large content a million times.
   private var ends: [UInt64]
   /// Where the entry is that came last.
-  private(set) var place: (part: Int, row: Int64) = (0, 0)
+  package private(set) var place: (part: Int, row: Int64) = (0, 0)
 
-  init(_ manifest: Manifest) {
+  package init(_ manifest: Manifest) {
     self.manifest = manifest
     rows = MergedRows(manifest, manifest.parts.map { $0.entries() }, by: \.path)
     ends = manifest.parts.map { _ in 0 }
   }
 
-  mutating func next(own: (Int, ManifestEntry) throws -> Void = { _, _ in }) throws -> ManifestEntry? {
+  package mutating func next(own: (Int, ManifestEntry) throws -> Void = { _, _ in }) throws -> ManifestEntry?
+  {
     if check == nil {
       check = try ExcludedEntryCheck(manifest.excluded(), storesExcluded: manifest.storesExcluded())
     }

@@ -14,21 +14,21 @@ import SystemPackage
 package final class ManifestReader: Sendable {
   private let queue: DatabaseQueue
   /// The archive's header.
-  let header: Archive.Header
+  package let header: ArchiveHeader
   let tarSize: UInt64
   /// Bytes of the archive's file.
-  let fileSize: UInt64
+  package let fileSize: UInt64
   /// The file that it is read from, for messages.
-  let path: String
+  package let path: String
   /// The archives that extents are in, by their numbers; 0 is this one.
-  private let archives: [Int64: Archive.ID]
+  private let archives: [Int64: ArchiveID]
   private let size: UInt64
 
-  var archive: Archive.ID { header.archive }
+  package var archive: ArchiveID { header.archive }
   private var isIncremental: Bool { header.parent != nil }
 
   /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
-  convenience init(_ reader: ArchiveReader, _ header: Archive.Header, path: String) throws {
+  package convenience init(_ reader: ArchiveReader, _ header: ArchiveHeader, path: String) throws {
     try self.init(
       header, tarSize: reader.tarSize, fileSize: reader.fileSize, path: path, size: reader.manifest.length
     ) { file in
@@ -39,8 +39,8 @@ package final class ManifestReader: Sendable {
   /// - Parameters:
   ///   - size: of the manifest.
   ///   - write: writes the manifest's bytes into a file.
-  init(
-    _ header: Archive.Header, tarSize: UInt64, fileSize: UInt64, path: String, size: UInt64,
+  package init(
+    _ header: ArchiveHeader, tarSize: UInt64, fileSize: UInt64, path: String, size: UInt64,
     write: (FileDescriptor) throws -> Void
   ) throws {
     (self.header, self.tarSize, self.fileSize, self.path, self.size) = (header, tarSize, fileSize, path, size)
@@ -54,15 +54,15 @@ package final class ManifestReader: Sendable {
 
   /// The archives that extents are in, by their numbers.
   private static func archives(
-    _ db: Database, of header: Archive.Header, _ path: String
-  ) throws -> [Int64: Archive.ID] {
-    var archives: [Int64: Archive.ID] = [0: header.archive]
+    _ db: Database, of header: ArchiveHeader, _ path: String
+  ) throws -> [Int64: ArchiveID] {
+    var archives: [Int64: ArchiveID] = [0: header.archive]
     let rows = try Row.fetchCursor(
-      db, sql: "SELECT number, archive FROM required LIMIT \(Archive.longestChain + 1)")
+      db, sql: "SELECT number, archive FROM required LIMIT \(Manifest.longestChain + 1)")
     while let row = try rows.next().map(ManifestRow.init) {
       guard let number = row.integer("number"), number > 0, header.parent != nil,
-        let id = row.text("archive").flatMap(Archive.ID.init), id != header.archive,
-        archives.count <= Archive.longestChain
+        let id = row.text("archive").flatMap(ArchiveID.init), id != header.archive,
+        archives.count <= Manifest.longestChain
       else { throw DrydockError(.damaged, "its manifest requires an invalid archive", path: path) }
       archives[number] = id
     }
@@ -114,7 +114,7 @@ package final class ManifestReader: Sendable {
   }
 
   /// The snapshot id, and the archive that the manifest says it belongs to.
-  func properties() throws -> (snapshot: String, archive: String) {
+  package func properties() throws -> (snapshot: String, archive: String) {
     guard let snapshot = try property("snapshot")?.text("value"),
       let archive = try property("archive")?.text("value")
     else { throw wrong("no snapshot id") }
@@ -133,12 +133,12 @@ package final class ManifestReader: Sendable {
   }
 
   /// What identifies the recipients of the archive; nil when it is not encrypted, or to a passphrase.
-  func recipients() throws -> SHA256.Digest? {
+  package func recipients() throws -> SHA256.Digest? {
     try property(ManifestSchema.recipients)?.digest("value")
   }
 
   /// Where the vault's items are; nil when the archive has none.
-  func vault() throws -> VaultMember? {
+  package func vault() throws -> VaultMember? {
     let rows = try [ManifestSchema.vaultOffset, ManifestSchema.vaultLength, ManifestSchema.vaultHash]
       .map(property)
     if rows.allSatisfy({ $0 == nil }) { return nil }
@@ -154,7 +154,7 @@ package final class ManifestReader: Sendable {
 
   /// The most memory that a restore takes for the manifest's content: a multiple of its text, and for each row what was
   /// measured.
-  func memory() throws -> UInt64 {
+  package func memory() throws -> UInt64 {
     try read { db in
       let count = { (table: String) in
         UInt64(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0)
@@ -171,7 +171,7 @@ package final class ManifestReader: Sendable {
   private static let memoryOfEntry: UInt64 = 3000, memoryOfRow: UInt64 = 500
 
   /// Bytes of memory for the text of a manifest of a size; one long text is in memory several times.
-  static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
+  package static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
 
   /// Bytes of the content of its entries.
   func contentSize() throws -> UInt64 {
@@ -191,7 +191,7 @@ package final class ManifestReader: Sendable {
     """
 
   /// The archive's own entries.
-  func entries() -> EntryRows<ManifestEntry> {
+  package func entries() -> EntryRows<ManifestEntry> {
     EntryRows(self) { try self.page(after: $0, $1, Self.columns, self.entry) }
   }
 
@@ -238,7 +238,7 @@ package final class ManifestReader: Sendable {
   }
 
   /// Visits the row, the size and the hash of each entry that has content.
-  func contents(_ visit: (Int64, UInt64, SHA256.Digest) throws -> Void) throws {
+  package func contents(_ visit: (Int64, UInt64, SHA256.Digest) throws -> Void) throws {
     try rows(
       """
       SELECT number, size, sha256 FROM entry JOIN extent ON entry = number AND position = 0
@@ -466,7 +466,7 @@ package final class ManifestReader: Sendable {
   }
 
   /// Content offsets of members that a later one of the same name replaces.
-  func superseded() throws -> [UInt64: (path: ContainerPath, length: UInt64)] {
+  package func superseded() throws -> [UInt64: (path: ContainerPath, length: UInt64)] {
     var members: [UInt64: (path: ContainerPath, length: UInt64)] = [:]
     try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded") { row in
       guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),

@@ -3,8 +3,12 @@ import FileSystem
 /// A range of an archive's tar stream.
 package struct Extent: Sendable, Equatable {
   /// Nil for the archive that is being written.
-  package var archive: Archive.ID?
+  package var archive: ArchiveID?
   package var offset: UInt64, length: UInt64
+
+  package init(archive: ArchiveID? = nil, offset: UInt64, length: UInt64) {
+    (self.archive, self.offset, self.length) = (archive, offset, length)
+  }
 }
 
 /// Where a content is: pieces of tar streams, in the order of the content. Nearly all contents have one piece, which takes
@@ -16,7 +20,7 @@ package struct Extents: Sendable, Equatable, Sequence {
   package init(_ extents: [Extent] = []) { for extent in extents { append(extent) } }
 
   /// The place of a whole content in the tar stream that is being written; none for an empty one.
-  init(at offset: UInt64, length: UInt64) {
+  package init(at offset: UInt64, length: UInt64) {
     if length > 0 { first = Extent(offset: offset, length: length) }
   }
 
@@ -24,7 +28,7 @@ package struct Extents: Sendable, Equatable, Sequence {
   package var count: Int { first == nil ? 0 : 1 + others.count }
 
   /// Bytes of all pieces.
-  var length: UInt64 { reduce(0) { $0 + $1.length } }
+  package var length: UInt64 { reduce(0) { $0 + $1.length } }
 
   /// Adds a piece; joined with the last one where it continues that.
   package mutating func append(_ extent: Extent) {
@@ -49,7 +53,7 @@ package struct Extents: Sendable, Equatable, Sequence {
   }
 
   /// The pieces of a range of the content.
-  func pieces(_ range: Range<UInt64>) -> [Extent] {
+  package func pieces(_ range: Range<UInt64>) -> [Extent] {
     var start: UInt64 = 0
     var result: [Extent] = []
     for extent in self {
@@ -71,7 +75,7 @@ package struct Extents: Sendable, Equatable, Sequence {
   /// - Parameters:
   ///   - ranges: of the content, in their order.
   ///   - offset: where the member's content starts in the tar stream that is being written.
-  func replacing(_ ranges: [Range<UInt64>], by offset: UInt64, size: UInt64) -> Extents {
+  package func replacing(_ ranges: [Range<UInt64>], by offset: UInt64, size: UInt64) -> Extents {
     var result = Extents()
     let rest = makeIterator()
     var (current, start) = (rest.next(), UInt64(0))
@@ -103,7 +107,7 @@ package struct Extents: Sendable, Equatable, Sequence {
 
   /// The place of the content of the member that an archive has of it: all pieces in that archive, one behind the other. Nil
   /// when there is none.
-  func member(in archive: Archive.ID?) -> Extent? {
+  func member(in archive: ArchiveID?) -> Extent? {
     var found: Extent?
     for extent in self where extent.archive == archive {
       if found == nil { found = extent } else { found?.length += extent.length }
@@ -112,8 +116,8 @@ package struct Extents: Sendable, Equatable, Sequence {
   }
 
   /// The place of the whole content, if it is in one piece.
-  var single: Extent? { others.isEmpty ? first : nil }
+  package var single: Extent? { others.isEmpty ? first : nil }
 
   /// Whether a piece is in that archive.
-  func need(_ archive: Archive.ID) -> Bool { contains { $0.archive == archive } }
+  func need(_ archive: ArchiveID) -> Bool { contains { $0.archive == archive } }
 }

@@ -27,25 +27,39 @@ package struct ManifestEntry: Sendable, Equatable {
   package var extents = Extents()
   /// The archive that has a member of a hard link: the one that has the first name's whole content, if it is in one piece.
   /// Nil for the archive that is being written.
-  package var linkArchive: Archive.ID?
+  package var linkArchive: ArchiveID?
   /// The inode and its change time at the capture: when both are equal, nothing has changed since.
   package var identity: FileIdentity, changed: Int64
+
+  package init(
+    path: ContainerPath, kind: Kind, metadata: FileMetadata, size: UInt64 = 0, digest: SHA256.Digest? = nil,
+    linkTarget: [UInt8]? = nil, identity: FileIdentity, changed: Int64
+  ) {
+    (self.path, self.kind, self.metadata, self.size, self.digest) = (path, kind, metadata, size, digest)
+    (self.linkTarget, self.identity, self.changed) = (linkTarget, identity, changed)
+  }
 
   package var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
 }
 
 /// What a database's sidecars were when it was captured: the next snapshot then knows what has changed since.
-struct DatabaseCaptureState: Sendable, Equatable {
+package struct DatabaseCaptureState: Sendable, Equatable {
   /// What identified the status of its log and journal; nil when that is not known.
-  var sidecars: SHA256.Digest?
+  package var sidecars: SHA256.Digest?
   /// Up to where its log was read; nil when not the files themselves were read.
-  var log: LogPosition?
+  package var log: LogPosition?
+
+  package init(sidecars: SHA256.Digest? = nil, log: LogPosition? = nil) {
+    (self.sidecars, self.log) = (sidecars, log)
+  }
 }
 
 /// A path that a rule excludes; for a directory, with everything below it.
 package struct ExcludedPath: Sendable, Equatable, Codable {
   package var path: ContainerPath
   package var exclusion: Exclusion
+
+  package init(path: ContainerPath, exclusion: Exclusion) { (self.path, self.exclusion) = (path, exclusion) }
 }
 
 /// A path that a snapshot could not store as it was.
@@ -66,11 +80,13 @@ public struct SkippedPath: Sendable, Equatable, Codable {
   /// Why it was not stored.
   public var reason: Reason
 
+  package init(path: ContainerPath, reason: Reason) { (self.path, self.reason) = (path, reason) }
+
   /// Whether a snapshot without it is incomplete; sockets and mounts do not count.
   public var isLoss: Bool { reason == .unreadable || reason == .unstable }
 
   /// The deepest directory whose names an archive can hold: a member's name begins with that of the root.
-  static let deepest = MemberName.maximumDepth - 2
+  package static let deepest = MemberName.maximumDepth - 2
 
   /// Whether it, or a path in it, is deeper or longer than a member's name may be.
   package var isBeyondLimits: Bool {
@@ -86,12 +102,12 @@ public struct SkippedPath: Sendable, Equatable, Codable {
 /// Each entry is its path, kind, mode, size, content hash, link target, hard link and exclusion flags (the rules
 /// that flags on the path itself mean, joined by commas), each field as its length (8 bytes,
 /// big-endian) and its bytes.
-struct SnapshotID {
+package struct SnapshotID {
   private let hash: SHA256
 
-  init() throws { hash = try SHA256() }
+  package init() throws { hash = try SHA256() }
 
-  func add(_ entry: ManifestEntry) {
+  package func add(_ entry: ManifestEntry) {
     field(entry.path.bytes)
     field(Array(entry.kind.rawValue.utf8))
     field(Array(String(entry.metadata.mode, radix: 8).utf8))
@@ -107,5 +123,5 @@ struct SnapshotID {
     bytes.withUnsafeBytes { hash.update($0) }
   }
 
-  func finish() throws -> SHA256.Digest { try hash.finalize() }
+  package func finish() throws -> SHA256.Digest { try hash.finalize() }
 }
