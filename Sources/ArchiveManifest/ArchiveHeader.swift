@@ -97,7 +97,7 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
     guard time.hasForm("0000-00-00T00:00:00Z"), ("1970"..<"2200").contains(String(time.prefix(4))) else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
     }
-    let areIDs = older.allSatisfy { (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }
+    let areIDs = older.allSatisfy { (8...32).contains($0.count) && ArchiveID.isBeginning($0) }
     guard areIDs, follows?.isEmpty != true, followsOfSecond?.isEmpty != true else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
     }
@@ -128,19 +128,20 @@ public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
 
   /// Nil for a text that is not an id.
   package init?(_ text: String) {
-    guard text.utf8.count == 32, text.allSatisfy(\.isHexDigit) else { return nil }
+    guard Self.isWellFormed(text) else { return nil }
     description = text
   }
+
+  private static func isWellFormed(_ text: String) -> Bool { text.utf8.count == 32 && isBeginning(text) }
+
+  /// Whether a text can be the beginning of one.
+  package static func isBeginning(_ text: String) -> Bool { text.utf8.allSatisfy(\.isLowercaseHexDigit) }
 
   /// The first 8 digits, as in file names.
   public var short: String { String(description.prefix(8)) }
 
   public init(from decoder: any Decoder) throws {
-    description = try decoder.singleValueContainer().decode(String.self)
-    guard description.count == 32, description.allSatisfy(\.isHexDigit) else {
-      throw DecodingError.dataCorrupted(
-        .init(codingPath: decoder.codingPath, debugDescription: "not an archive id"))
-    }
+    description = try decoder.text("an archive id", Self.isWellFormed)
   }
 
   public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }

@@ -1,5 +1,6 @@
 import Cryptography
 import DrydockErrors
+import Formats
 
 /// The name of one run over many containers, in the records of all its transactions, so that they can be found together.
 public struct RunID: Hashable, Sendable, Codable, CustomStringConvertible {
@@ -36,15 +37,4 @@ public struct RunID: Hashable, Sendable, Codable, CustomStringConvertible {
   }
 
   public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
-}
-
-extension Decoder {
-  /// A text of a certain form.
-  func text(_ meaning: String, _ isWellFormed: (String) -> Bool) throws -> String {
-    let text = try String(from: self)
-    guard isWellFormed(text) else {
-      throw DecodingError.dataCorrupted(.init(codingPath: codingPath, debugDescription: "not \(meaning)"))
-    }
-    return text
-  }
 }

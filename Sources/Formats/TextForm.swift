@@ -22,3 +22,14 @@ extension Substring {
   /// Whether a text has a fixed form; see `String.hasForm`.
   package func hasForm(_ form: StaticString) -> Bool { String(self).hasForm(form) }
 }
+
+extension Decoder {
+  /// A text of a certain form.
+  package func text(_ meaning: String, _ isWellFormed: (String) -> Bool) throws -> String {
+    let text = try String(from: self)
+    guard isWellFormed(text) else {
+      throw DecodingError.dataCorrupted(.init(codingPath: codingPath, debugDescription: "not \(meaning)"))
+    }
+    return text
+  }
+}

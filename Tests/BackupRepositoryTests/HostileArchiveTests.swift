@@ -37,6 +37,18 @@ import Testing
     }
   }
 
+  @Test(
+    "An archive id is 32 hexadecimal digits in lower case",
+    arguments: [
+      "00112233445566778899AABBCCDDEEFF", "0011223344556677", "../../../../../../../etc/cron.d/x",
+      String(repeating: "\u{FF11}", count: 32),
+    ])
+  func archiveID(text: String) throws {
+    #expect(ArchiveID(text) == nil)
+    let json = try JSONEncoder().encode([text])
+    #expect(throws: DecodingError.self) { try JSONDecoder().decode([ArchiveID].self, from: json) }
+  }
+
   static let cases: [Case] = [
     Case(description: "size in the manifest") { $0.entries[1].size += 1 },
     Case(description: "size in the manifest beyond the archive", atStructure: true) {

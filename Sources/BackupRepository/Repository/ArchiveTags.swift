@@ -20,9 +20,7 @@ enum ArchiveTags {
   static func id(ofFile name: [UInt8]) -> String? {
     let text = String(decoding: name, as: UTF8.self)
     guard text.hasSuffix(suffix) else { return nil }
-    let id = text.dropLast(suffix.count)
-    return id.count == 32 && id.allSatisfy { $0.isASCII && $0.isHexDigit && !$0.isUppercase }
-      ? String(id) : nil
+    return Archive.ID(String(text.dropLast(suffix.count)))?.description
   }
 
   static func read(of id: String, in place: any Place) throws -> [String] {
