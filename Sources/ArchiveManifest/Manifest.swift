@@ -251,6 +251,39 @@ package struct MergedEntries {
   }
 }
 
+/// Finds entries of a snapshot that are asked for in the order of their paths.
+package struct EntriesInOrder {
+  private var entries: MergedEntries
+  private var next: ManifestEntry?
+
+  package init(_ manifest: Manifest) throws {
+    entries = MergedEntries(manifest)
+    next = try entries.next()
+  }
+
+  /// The entry at a path, and the paths before it that were not asked for: the container does not have them.
+  package mutating func entry(
+    at path: ContainerPath
+  ) throws -> (entry: ManifestEntry?, gone: [ContainerPath]) {
+    let gone = try remaining { $0 < path }
+    guard let found = next, found.path == path else { return (nil, gone) }
+    next = try entries.next()
+    return (found, gone)
+  }
+
+  /// The paths that were not asked for, after the last one that was.
+  package mutating func rest() throws -> [ContainerPath] { try remaining { _ in true } }
+
+  private mutating func remaining(_ isBefore: (ContainerPath) -> Bool) throws -> [ContainerPath] {
+    var paths: [ContainerPath] = []
+    while let entry = next, isBefore(entry.path) {
+      paths.append(entry.path)
+      next = try entries.next()
+    }
+    return paths
+  }
+}
+
 /// Finds entries that a manifest must not have: excluded ones, unless it declares that it stores them, and Drydock's own
 /// state in any case. Used once, in the order of the entries.
 struct ExcludedEntryCheck {

@@ -37,8 +37,7 @@ extension Manifest {
 final class ParentSnapshot {
   let manifest: Manifest
   private let rows: [EntryRows<ManifestEntry>]
-  private var entries: MergedEntries
-  private var next: ManifestEntry?
+  private var entries: EntriesInOrder
   private let capture: CaptureTime
   private var contents: ContentIndex?
 
@@ -46,29 +45,16 @@ final class ParentSnapshot {
   init(_ manifest: Manifest, _ capture: CaptureTime = .none) throws {
     (self.manifest, self.capture) = (manifest, capture)
     rows = manifest.parts.map { $0.entries() }
-    entries = MergedEntries(manifest)
-    next = try entries.next()
+    entries = try EntriesInOrder(manifest)
   }
 
-  /// The entry at a path, and the paths before it that were not asked for: the container does not have them.
+  /// As `EntriesInOrder.entry(at:)`.
   func entry(at path: ContainerPath) throws -> (entry: ManifestEntry?, gone: [ContainerPath]) {
-    let gone = try remaining { $0 < path }
-    guard let found = next, found.path == path else { return (nil, gone) }
-    next = try entries.next()
-    return (found, gone)
+    try entries.entry(at: path)
   }
 
   /// The paths that were not asked for, after the last one that was.
-  func rest() throws -> [ContainerPath] { try remaining { _ in true } }
-
-  private func remaining(_ isBefore: (ContainerPath) -> Bool) throws -> [ContainerPath] {
-    var paths: [ContainerPath] = []
-    while let entry = next, isBefore(entry.path) {
-      paths.append(entry.path)
-      next = try entries.next()
-    }
-    return paths
-  }
+  func rest() throws -> [ContainerPath] { try entries.rest() }
 
   /// Whether a path is as it was at the parent's capture.
   func isUnchanged(_ entry: ManifestEntry, _ status: FileStatus) -> Bool {

@@ -471,6 +471,7 @@ final class SnapshotWriter {
 
   /// Adds to the manifest what has its digest, up to the first that has not.
   private func addWaiting(all: Bool) throws {
+    guard all || waiting.first?.digest?.isDone != false else { return }
     let ready = all ? waiting.count : waiting.firstIndex { $0.digest?.isDone == false } ?? waiting.count
     for (entry, digest, earlier) in waiting[..<ready] {
       var entry = entry
