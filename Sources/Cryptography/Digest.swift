@@ -26,26 +26,23 @@ package final class SHA256 {
 
   /// Ends the message and returns its digest.
   package func finalize() throws -> Digest {
-    var bytes = [UInt8](repeating: 0, count: Digest.byteCount)
-    if failure == nil, EVP_DigestFinal_ex(context, &bytes, nil) != 1 {
-      failure = LibCrypto.error("computing SHA-256")
-    }
+    let digest = failure == nil ? Digest { EVP_DigestFinal_ex(context, $0, nil) } : nil
+    if failure == nil, digest == nil { failure = LibCrypto.error("computing SHA-256") }
     let failed = failure
     failure = nil
     // A null digest means the same algorithm again.
     guard EVP_DigestInit_ex(context, nil, nil) == 1 else { throw LibCrypto.error("starting SHA-256") }
-    if let failed { throw failed }
-    return Digest(first32: bytes)
+    guard let digest else { throw failed ?? LibCrypto.error("computing SHA-256") }
+    return digest
   }
 
   package static func hash(_ bytes: UnsafeRawBufferPointer) throws -> Digest {
-    var result = [UInt8](repeating: 0, count: Digest.byteCount)
     // An empty buffer may have no address, which libcrypto needs.
-    let done = bytes.withMemoryRebound(to: UInt8.self) { source in
-      EVP_Digest(source.baseAddress, source.count, &result, nil, EVP_sha256(), nil)
+    let digest = bytes.withMemoryRebound(to: UInt8.self) { source in
+      Digest { EVP_Digest(source.baseAddress, source.count, $0, nil, EVP_sha256(), nil) }
     }
-    guard done == 1 else { throw LibCrypto.error("computing SHA-256") }
-    return Digest(first32: result)
+    guard let digest else { throw LibCrypto.error("computing SHA-256") }
+    return digest
   }
 
   package static func hash(_ bytes: [UInt8]) throws -> Digest {
@@ -78,6 +75,16 @@ extension SHA256 {
     package init?(hex: String) {
       guard hex.utf8.allSatisfy(\.isLowercaseHexDigit), let bytes = [UInt8](hex: hex.utf8) else { return nil }
       self.init(bytes: bytes)
+    }
+
+    /// A digest that libcrypto writes; nil when it does not return 1. There are millions: no array is made for each.
+    fileprivate init?(written write: (UnsafeMutablePointer<UInt8>?) -> Int32) {
+      var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+      let result = withUnsafeMutableBytes(of: &words) {
+        write($0.baseAddress?.assumingMemoryBound(to: UInt8.self))
+      }
+      guard result == 1 else { return nil }
+      self.words = (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
     }
 
     /// Expects at least 32 bytes.
