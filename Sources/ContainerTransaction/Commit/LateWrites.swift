@@ -32,7 +32,7 @@ struct LateWrites {
   private static func changed(in folder: Directory) throws -> [ContainerPath] {
     guard try folder.status(file) != nil else { return [] }
     var changed: [ContainerPath] = []
-    for line in try folder.contents(file).split(separator: UInt8(ascii: "\n")) {
+    for line in try folder.contents(file, limit: 1 << 30).split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: " "))
       guard fields.count == 3 else { continue }
       // One that is sealed since is gone under this name. What is written to one with another hard link is there.
