@@ -193,13 +193,17 @@ package enum Transaction {
       _ = try ContainerLock(container, exclusive: false, timeout: timeout)
       throw error
     }
-    var lock: ContainerLock? = try ContainerLock(container, exclusive: true, timeout: timeout)
-    let recovered = try lock.map { try recover(container, root: $0.root) } ?? []
-    // A recovery may have exchanged roots, with the inodes that are locked.
-    if !recovered.isEmpty && !container.groups.isEmpty { lock = nil }
-    let held = try lock ?? ContainerLock(container, exclusive: true, timeout: timeout)
-    try GroupMarker.requireFinished(container)
-    return (held, recovered)
+    var recovered: [RecoveryReport] = []
+    while true {
+      let lock = try ContainerLock(container, exclusive: true, timeout: timeout)
+      let reports = try recover(container, root: lock.root)
+      recovered += reports
+      // A recovery may have exchanged roots, with the inodes that are locked. Between the two locks another command may
+      // have run, and been killed.
+      if !container.groups.isEmpty, reports.contains(where: { $0.outcome != .writtenLater }) { continue }
+      try GroupMarker.requireFinished(container)
+      return (lock, recovered)
+    }
   }
 
   /// Creates a container at a free path, atomically.

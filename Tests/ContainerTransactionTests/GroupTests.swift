@@ -150,6 +150,20 @@ import Testing
     #expect(try sandbox.text("Shared/one/by d") == "\u{1}")
   }
 
+  /// The lock is taken once more after the recovery: it may have exchanged what was locked.
+  @Test(arguments: GroupCommitTests.ways)
+  func aTransactionRecoversFirst(_ commit: CommitPreference) throws {
+    let point: FaultPoint = commit == .exchange ? .exchanged : .placed
+    _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
+    let outcome = try sandbox.run(commit: commit) { staged in
+      let other = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
+      #expect(other?.code == .locked)
+      try staged.write([1], to: GroupSandbox.shared.appending("later"))
+    }
+    #expect(outcome.recovered.map(\.outcome) == [.new] && outcome.isFinished, "\(outcome.notes)")
+    #expect(try sandbox.isNew() && sandbox.text("Shared/one/later") == "\u{1}" && sandbox.traces().isEmpty)
+  }
+
   @Test func aContainerThatIsGoneIsNotForgotten() throws {
     _ = try sandbox.run(faults: Seams { if $0 == .exchanged { throw Stop() } })
     let base = try Directory(sandbox.folder.path)
