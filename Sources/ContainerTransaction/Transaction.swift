@@ -279,13 +279,15 @@ package enum Transaction {
     var begin = begin
     let transaction = begin.transaction
     let states = try StateDirectory.all(of: container)
-    begin.number = (try UndoLog(states: states).records.compactMap(\.number).max() ?? 0) + 1
+    let (log, journal) = (try UndoLog(states: states), Journal(state: state.directory))
+    begin.number = (log.records.compactMap(\.number).max() ?? 0) + 1
+    try journal.compact(by: log)
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)
     var prepared: StagedContainer?
     var index: TreeIndex?
     do {
-      try Journal(state: state.directory).append(begin)
+      try journal.append(begin)
       let folder = try state.directory.directory(stage)
       let before = try before(folder)
       index = before.index
@@ -337,7 +339,8 @@ package enum Transaction {
     } catch {
       // Errors are thrown only while the container is unchanged, or with code `interrupted`; a journal that could not
       // be written is left to a recovery.
-      if try isCommitted(transaction, state) { throw error }
+      let steps = try journal.records().filter { $0.transaction == transaction }.map(\.step)
+      if steps.contains(.commit) && !steps.contains(.discarded) { throw error }
       try? prepared?.markAdopted()
       try? discard(transaction, state)
       throw index?.explained(error, in: container) ?? error
@@ -350,11 +353,5 @@ package enum Transaction {
       try BuiltTrees.requireOwn(in: state.directory.directory(stage))
     }
     try Journal(state: state.directory).discard(transaction) { try state.directory.removeTree(stage) }
-  }
-
-  private static func isCommitted(_ transaction: TransactionID, _ state: StateDirectory) throws -> Bool {
-    let steps = try Journal(state: state.directory).records().filter { $0.transaction == transaction }.map(
-      \.step)
-    return steps.contains(.commit) && !steps.contains(.discarded)
   }
 }

@@ -90,58 +90,6 @@ import Testing
     #expect(try !sandbox.exists("b"))
   }
 
-  @Test func aLargeJournalIsCompacted() throws {
-    let sandbox = try Sandbox(files: ["a": "a"])
-    try sandbox.run { try $0.write([1], to: "b") }
-    let state = try #require(try StateDirectory.existing(for: sandbox.container()))
-    let journal = Journal(state: state.directory)
-    // Before them, one that has not ended.
-    let open = TransactionID("20250101T000000Z-00000000")
-    var records = [JournalRecord(.begin, open)]
-    for number in 0..<1300 {
-      let transaction = TransactionID(String(format: "20250102T000000Z-%08x", number))
-      var begin = JournalRecord(.begin, transaction)
-      (begin.kind, begin.summary) = (.migrate, String(repeating: "s", count: 1700))
-      records += [begin, JournalRecord(.done, transaction)]
-    }
-    let old = try records.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
-    try state.directory.replace("journal", with: old + state.directory.contents("journal"))
-    #expect(try state.directory.status("journal")?.size ?? 0 > 2 << 20)
-    try sandbox.run { try $0.write([2], to: "b") }
-    let kept = try journal.records()
-    #expect(kept.first?.transaction != open, "it was found to be interrupted, and has ended")
-    #expect(kept.filter { $0.step == .begin }.count == 1001)
-    #expect(try state.directory.status("journal.drydock-new") == nil)
-    try sandbox.rollback()
-    try sandbox.rollback()
-    #expect(try !sandbox.exists("b"))
-  }
-
-  @Test func whatCanBeUndoneStaysInACompactedJournal() throws {
-    let sandbox = try Sandbox(files: ["a": "a"])
-    try sandbox.run { try $0.write([1], to: "b") }
-    let state = try #require(try StateDirectory.existing(for: sandbox.container()))
-    // A migration that fails each night.
-    let records = (0..<1300).flatMap { number in
-      let transaction = TransactionID(String(format: "20250102T000000Z-%08x", number))
-      var begin = JournalRecord(.begin, transaction)
-      (begin.kind, begin.summary) = (.migrate, String(repeating: "s", count: 1700))
-      return [begin, JournalRecord(.discarded, transaction)]
-    }
-    let failed = try records.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
-    try state.directory.replace("journal", with: state.directory.contents("journal") + failed)
-    // The removal of the first one's stage did not finish, and its exchange had been reversed.
-    let left = try StateDirectory.folder(StateDirectory.stage, records[0].transaction)
-    try state.directory.createDirectories(left)
-    let begin = try JournalRecord(beginning: .migrate, "fails", TransactionOptions())
-    try Journal(state: state.directory).append(begin)
-    try state.directory.createDirectory(left.appending(name: Array("tree".utf8)))
-    #expect(throws: Stop.self) { try sandbox.run { _ in throw Stop() } }
-    #expect(try state.directory.status("journal")?.size ?? 0 < 1 << 16)
-    try sandbox.rollback()
-    #expect(try !sandbox.exists("b"))
-  }
-
   @Test func whatIsDamagedIsSaid() throws {
     let sandbox = try Sandbox(files: ["a": "a"])
     try sandbox.run { try $0.write([1], to: "b") }

@@ -76,10 +76,10 @@ struct JournalRecord: Codable, Sendable {
 struct Journal {
   let state: Directory
 
-  /// Bytes of a journal, and of a record: more is not read.
-  private static let (sizeLimit, lineLimit) = (64 << 20, 1 << 20)
-  /// Bytes from which a journal is written anew, with this number of transactions: some 800 kB.
-  private static let (large, kept) = (2 << 20, 1000)
+  /// Bytes of a journal, and of a record: more is not read. Versions that never wrote a journal anew stopped at 64 MiB.
+  private static let (sizeLimit, lineLimit) = (80 << 20, 1 << 20)
+  /// Bytes from which a journal is written anew, with this number of transactions: some 60 kB.
+  private static let (large, kept) = (256 << 10, 200)
 
   /// All records; a last line without its end is a write that a crash cut, and does not count.
   ///
@@ -138,11 +138,15 @@ struct Journal {
   /// Appends a record, on disk when this returns.
   func append(_ record: JournalRecord) throws {
     let line = try StateRecord.encode(record) + [UInt8(ascii: "\n")]
+    // Names of many migrations, or many groups: it could not be read.
+    guard line.count <= Self.lineLimit else {
+      throw DrydockError(
+        .unsupported,
+        "the transaction's record has \(line.count) bytes, more than \(Self.lineLimit); change less in one transaction",
+        path: state.full(StateDirectory.journal))
+    }
     let isNew = try state.status(StateDirectory.journal) == nil
     if isNew { try state.create(StateDirectory.journal, []) }
-    if record.step == .begin, try state.status(StateDirectory.journal)?.size ?? 0 > Self.large {
-      return try state.replace(StateDirectory.journal, with: recent() + line)
-    }
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     try DrydockError.translating("cannot write", state.full(StateDirectory.journal)) {
@@ -170,29 +174,44 @@ struct Journal {
     try removing()
   }
 
-  /// What a journal keeps when it is written anew: the last transactions that changed something, and the last of all; those that
-  /// have not ended, have a stage or can be undone; and those that have undone one of these.
+  /// Writes a large journal anew, with the last transactions that changed something, and the last of all, with the
+  /// highest number; those that have not ended, have a stage or an undo entry; the last restore, which says whose data
+  /// this is; what these have undone, and what has undone one of these or of the other journal. Of one that has ended
+  /// and has no stage only the begin and the end stay.
   ///
   /// A migration that fails each night must not push the last one that succeeded out of the journal.
-  private func recent() throws -> [UInt8] {
-    let records = try records()
-    let begun = records.filter { $0.step == .begin }.map(\.transaction)
-    let discarded = Set(records.filter { $0.step == .discarded }.map(\.transaction))
-    var wanted = Set(begun.filter { !discarded.contains($0) }.suffix(Self.kept) + begun.suffix(10))
-    wanted.formUnion(records.unended.map(\.transaction))
-    wanted.formUnion(try transactions(in: StateDirectory.stage))
-    wanted.formUnion(try transactions(in: StateDirectory.undo))
-    for record in records {
-      let undone = (record.undoes ?? []) + (record.partly ?? [])
-      if undone.contains(where: wanted.contains) { wanted.insert(record.transaction) }
-      if wanted.contains(record.transaction) { wanted.formUnion(undone) }
+  ///
+  /// - Parameter log: what all journals of the container have.
+  func compact(by log: UndoLog) throws {
+    guard try state.status(StateDirectory.journal)?.size ?? 0 > Self.large else { return }
+    let (own, begun) = (try records(), log.records.filter { $0.step == .begin })
+    let done = log.done.map(\.transaction)
+    let whole = try Set(own.unended.map(\.transaction)).union(transactions(in: StateDirectory.stage))
+    let open = try whole.union(log.kept())
+    // One that can be undone may be: then the restore before it is the last one.
+    let settled = Set(done).subtracting(open.union(log.undone))
+    let restores = begun.filter { $0.kind == .restore && settled.contains($0.transaction) }
+    let last = done.suffix(Self.kept) + (begun.suffix(10) + restores.suffix(1)).map(\.transaction)
+    let mine = Set(own.map(\.transaction))
+    // Without its rollbacks: rollbacks and redos in turns, in both places, would keep each other.
+    let others = begun.filter { $0.kind != .rollback && !mine.contains($0.transaction) }
+    let first = open.union(last)
+    let targets = first.union(others.map(\.transaction))
+    var needed = first
+    for record in log.records {
+      let undone = record.undoes ?? []
+      if undone.contains(where: targets.contains) { needed.insert(record.transaction) }
+      if first.contains(record.transaction) { needed.formUnion(undone) }
     }
-    return try records.filter { wanted.contains($0.transaction) }
-      .flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
+    let kept = own.filter {
+      needed.contains($0.transaction) && ($0.step == .begin || $0.isEnd || whole.contains($0.transaction))
+    }
+    try state.replace(
+      StateDirectory.journal, with: kept.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] })
   }
 
   /// The transactions that have a folder in a directory of the state.
-  private func transactions(in directory: ContainerPath) throws -> [TransactionID] {
+  func transactions(in directory: ContainerPath) throws -> [TransactionID] {
     guard try state.status(directory)?.type == .directory else { return [] }
     return try state.directory(directory).names().map { String(decoding: $0, as: UTF8.self) }
       .filter(TransactionID.isWellFormed).map { TransactionID($0) }
@@ -324,28 +343,30 @@ extension Transaction {
   /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places. Those that
   /// changed nothing are left out: they failed, were refused, or were killed before the commit.
   package static func log(_ container: Container) throws -> [TransactionLogEntry] {
-    let log = try UndoLog(container)
-    let (records, undone) = (log.records, log.undone)
-    let (undoable, redoable) = (Set(try log.transactions()), try log.redoable())
-    let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
+    try UndoLog(container).entries()
+  }
+}
+
+extension UndoLog {
+  func entries() throws -> [TransactionLogEntry] {
+    let (undone, undoable, redoable) = (undone, Set(try transactions()), Set(try redoable()))
+    let own = Dictionary(grouping: records, by: \.transaction)
     return try records.filter { $0.step == .begin }.compactMap { begin in
-      let own = steps[begin.transaction] ?? []
-      if own.contains(.discarded) { return nil }
+      let own = own[begin.transaction] ?? []
+      if own.contains(where: { $0.step == .discarded }) { return nil }
+      let done = own.first { $0.step == .done }
       let entryState: TransactionLogEntry.State =
-        if !own.contains(.done) {
+        if done == nil {
           .interrupted
         } else if undone.contains(begin.transaction) {
           .undone
         } else {
-          undoable.contains(begin.transaction)
-            && (begin.kind != .rollback || redoable.contains(begin.transaction))
-            ? .undoable : .committed
+          (begin.kind == .rollback ? redoable : undoable).contains(begin.transaction) ? .undoable : .committed
         }
-      let done = records.first { $0.transaction == begin.transaction && $0.step == .done }
       return TransactionLogEntry(
         transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
         time: begin.time, state: entryState, changes: done?.changes ?? 0,
-        undoBytes: try log.size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
+        undoBytes: try size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
         source: begin.source, archive: begin.archive, run: begin.run)
     }
   }

@@ -44,10 +44,11 @@ extension Transaction {
   package static func undos(
     of run: RunID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [TransactionID] {
-    let log = try log(container)
+    let undoLog = try UndoLog(container, options.deviceKeys)
+    let log = try undoLog.entries()
     let own = log.transactions(of: run)
     if own.isEmpty { return [] }
-    let entries = try UndoLog(container, options.deviceKeys).undoable(redoing: false)
+    let entries = try undoLog.undoable(redoing: false)
     let newest = entries.prefix { own.contains($0.transaction) }
     for entry in newest { try entry.check() }
     if !newest.isEmpty { return newest.map(\.transaction) }

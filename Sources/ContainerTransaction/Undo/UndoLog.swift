@@ -37,15 +37,20 @@ struct UndoLog {
     }.map(\.element)
   }
 
-  private var done: [JournalRecord] { records.filter { $0.step == .done } }
+  var done: [JournalRecord] { records.filter { $0.step == .done } }
 
   /// The transactions that a committed one has undone; a kill right after its commit may have left their folders.
   var undone: Set<TransactionID> { Set(records.flatMap { $0.undoes ?? [] }) }
 
+  /// The transactions that have a folder, wherever it is.
+  func kept() throws -> Set<TransactionID> {
+    Set(try states.flatMap { try Journal(state: $0.directory).transactions(in: StateDirectory.undo) })
+  }
+
   /// The transactions that can be undone, in the order in which they were committed.
   func transactions() throws -> [TransactionID] {
-    let undone = undone
-    return try done.map(\.transaction).filter { try !undone.contains($0) && folder($0) != nil }
+    let kept = try kept().subtracting(undone)
+    return try done.map(\.transaction).filter { try kept.contains($0) && folder($0) != nil }
   }
 
   /// The rollbacks that can be redone, the newest first: those that only rollbacks and redos have followed; a transaction that
@@ -53,10 +58,10 @@ struct UndoLog {
   func redoable() throws -> [TransactionID] {
     let kinds = Dictionary(
       records.compactMap { record in record.kind.map { (record.transaction, $0) } }, uniquingKeysWith: { $1 })
-    let undone = undone
-    return try done.map(\.transaction).reversed()
+    let undoable = Set(try transactions())
+    return done.map(\.transaction).reversed()
       .prefix { kinds[$0] == .rollback || kinds[$0] == .redo }
-      .filter { try kinds[$0] == .rollback && !undone.contains($0) && folder($0) != nil }
+      .filter { kinds[$0] == .rollback && undoable.contains($0) }
   }
 
   func entry(_ transaction: TransactionID) throws -> UndoEntry? {
@@ -115,7 +120,7 @@ struct UndoLog {
 
   /// Removes the oldest beyond the limits; the newest is always kept.
   func prune(_ limits: (count: Int, bytes: UInt64)) throws {
-    for transaction in undone { try remove(transaction) }
+    for transaction in try kept().intersection(undone) { try remove(transaction) }
     var bytes: UInt64 = 0
     for (number, transaction) in try transactions().reversed().enumerated() {
       bytes += try size(transaction)
