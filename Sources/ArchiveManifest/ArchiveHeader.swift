@@ -97,7 +97,7 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
     guard time.hasForm("0000-00-00T00:00:00Z"), ("1970"..<"2200").contains(String(time.prefix(4))) else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
     }
-    let areIDs = older.allSatisfy { (8...32).contains($0.count) && ArchiveID.isBeginning($0) }
+    let areIDs = older.allSatisfy { (8...32).contains($0.count) && ArchiveID.isBeginning($0.lowercased()) }
     guard areIDs, follows?.isEmpty != true, followsOfSecond?.isEmpty != true else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
     }

@@ -281,7 +281,8 @@ package enum Transaction {
     let states = try StateDirectory.all(of: container)
     let (log, journal) = (try UndoLog(states: states), Journal(state: state.directory))
     begin.number = (log.records.compactMap(\.number).max() ?? 0) + 1
-    try journal.compact(by: log)
+    // A rollback that makes room on a full disk goes on with the long one.
+    do { try journal.compact(by: log) } catch let error as DrydockError where error.code == .noSpace {}
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)
     var prepared: StagedContainer?

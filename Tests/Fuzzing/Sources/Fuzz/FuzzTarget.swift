@@ -5,6 +5,7 @@ import SystemPackage
 
 @testable import AppContainer
 @testable import ArchiveFile
+@testable import ArchiveManifest
 @testable import BackupRepository
 @testable import Cryptography
 @testable import DeviceBackups
