@@ -1,10 +1,10 @@
-import DrydockErrors
 import SystemPackage
 
 @testable import AppStores
 @testable import ArchiveFile
 @testable import Cryptography
 @testable import DeviceBackups
+@testable import DrydockErrors
 @testable import FileSystem
 
 extension FuzzTarget {
