@@ -117,13 +117,13 @@ package struct SnapshotCopy {
 
   /// Records what the new snapshot does not have.
   private func copyOmitted() throws {
-    for path in try former?.rest() ?? [] { try draft.manifest.addRemoved(path) }
+    for path in try former?.entries.rest() ?? [] { try draft.manifest.addRemoved(path) }
     try draft.manifest.addOmitted(
       source.manifest.excluded(), source.manifest.skipped(), since: former?.manifest)
   }
 
   private mutating func copy(_ old: ManifestEntry) throws {
-    let (earlier, gone) = try former?.entry(at: old.path) ?? (nil, [])
+    let (earlier, gone) = try former?.entries.entry(at: old.path) ?? (nil, [])
     for path in gone { try draft.manifest.addRemoved(path) }
     var entry = old
     entry.extents = try places(of: old, since: earlier)

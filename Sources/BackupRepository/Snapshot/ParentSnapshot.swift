@@ -37,7 +37,7 @@ extension Manifest {
 final class ParentSnapshot {
   let manifest: Manifest
   private let rows: [EntryRows<ManifestEntry>]
-  private var entries: EntriesInOrder
+  var entries: EntriesInOrder
   private let capture: CaptureTime
   private var contents: ContentIndex?
 
@@ -47,14 +47,6 @@ final class ParentSnapshot {
     rows = manifest.parts.map { $0.entries() }
     entries = try EntriesInOrder(manifest)
   }
-
-  /// As `EntriesInOrder.entry(at:)`.
-  func entry(at path: ContainerPath) throws -> (entry: ManifestEntry?, gone: [ContainerPath]) {
-    try entries.entry(at: path)
-  }
-
-  /// The paths that were not asked for, after the last one that was.
-  func rest() throws -> [ContainerPath] { try entries.rest() }
 
   /// Whether a path is as it was at the parent's capture.
   func isUnchanged(_ entry: ManifestEntry, _ status: FileStatus) -> Bool {

@@ -97,7 +97,7 @@ final class SnapshotWriter {
   /// Records what is not stored, after all paths.
   func finish() throws {
     try addWaiting(all: true)
-    try noteRemoved(former?.rest() ?? [])
+    try noteRemoved(former?.entries.rest() ?? [])
     try manifest.addOmitted(excluded, skipped, since: former?.manifest)
     try addMissing(options.missing.excluded, options.missing.skipped)
     if !mayBeMapped.isEmpty { mapped = mappings.users(of: mayBeMapped) }
@@ -106,7 +106,7 @@ final class SnapshotWriter {
   /// Finds the parent's entry of a path that is about to be stored.
   private func compare(_ path: ContainerPath) throws {
     guard let former else { return }
-    let (entry, gone) = try former.entry(at: path)
+    let (entry, gone) = try former.entries.entry(at: path)
     try noteRemoved(gone)
     (earlier, isAdded) = (entry, false)
   }
@@ -471,7 +471,6 @@ final class SnapshotWriter {
 
   /// Adds to the manifest what has its digest, up to the first that has not.
   private func addWaiting(all: Bool) throws {
-    guard all || waiting.first?.digest?.isDone != false else { return }
     let ready = all ? waiting.count : waiting.firstIndex { $0.digest?.isDone == false } ?? waiting.count
     for (entry, digest, earlier) in waiting[..<ready] {
       var entry = entry
