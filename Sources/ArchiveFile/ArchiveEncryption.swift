@@ -38,16 +38,18 @@ extension AgeReader {
   /// - Throws: `DrydockError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
   static func sealing(_ source: ArchiveSource, keys: AgeKeys) throws -> AgeReader? {
     guard try ArchiveEncryption.isAge(source) else { return nil }
-    // One request for a whole frame.
-    let batch = source.isRemote ? UInt64(ArchiveFormat.frameSize >> 16) + 2 : AgeReader.usualBatch
+    // One request for a whole run of frames.
+    let batch = source.isRemote ? UInt64(FetchedRuns.longest >> 16) + 2 : AgeReader.usualBatch
     return try DrydockError.translating {
       try AgeReader(size: source.size, keys: keys, batch: batch) { try source.readExactly($0, at: $1) }
     }
   }
 
   /// What an age file holds, of which only the chunks that are asked for are decrypted.
-  var content: ArchiveSource {
-    ArchiveSource(size: plainSize) { target, offset in
+  ///
+  /// - Parameter isRemote: whether the file is on a server.
+  func content(isRemote: Bool) -> ArchiveSource {
+    ArchiveSource(size: plainSize, isRemote: isRemote) { target, offset in
       try DrydockError.translating { try self.read(into: target, at: offset) }
     }
   }

@@ -35,14 +35,13 @@ package final class ArchiveReader {
     do {
       (self.source, fileSize) = (source, source.size)
       sealed = try AgeReader.sealing(source, keys: keys)
-      archive = sealed?.content ?? source
+      archive = sealed?.content(isRemote: source.isRemote) ?? source
       (index, manifest, bytesReadAtOpening) = try Self.tables(archive)
     } catch let error as DrydockError {
       throw error.at(path)
     }
     self.path = path
-    ranges = RangeReader(
-      RangeSource(archive, index, path: path), isRemote: source.isRemote)
+    ranges = RangeReader(RangeSource(archive, index, path: path))
   }
 
   /// Opens an archive of this machine by its path.

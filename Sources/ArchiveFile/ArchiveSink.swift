@@ -46,7 +46,7 @@ final class ArchiveSink: @unchecked Sendable {
     guard let seal else { return source }
     return try DrydockError.translating {
       try AgeReader(size: source.size, writtenWith: seal.start) { try source.readExactly($0, at: $1) }
-    }.content
+    }.content(isRemote: false)
   }
 
   /// What a signature binds, once the archive is finished; nil unless that was asked for at the beginning.

@@ -62,6 +62,20 @@ package struct ArchiveSource: Sendable {
     return bytes
   }
 
+  /// A range of the file, read into memory now, at its offsets.
+  func part(_ range: Range<UInt64>) throws -> ArchiveSource {
+    let bytes = try readExactly(range.count, at: range.lowerBound)
+    return ArchiveSource(size: range.upperBound) { target, offset in
+      guard range.lowerBound <= offset, offset + UInt64(target.count) <= range.upperBound else {
+        throw DrydockError.truncated("what was fetched does not have these bytes")
+      }
+      let start = Int(offset - range.lowerBound)
+      bytes.withUnsafeBytes {
+        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + target.count]))
+      }
+    }
+  }
+
   /// The first bytes of the file, as many as there are.
   package func beginning(_ count: Int) throws -> [UInt8] {
     try readExactly(Int(min(size, UInt64(count))), at: 0)

@@ -5,27 +5,38 @@ import Foundation
 import Synchronization
 
 /// Reads ranges of one archive's tar stream, from one thread. It keeps the last frames, and decodes the next ones of
-/// a long range ahead on other threads.
+/// a long range ahead on other threads; from a server, it fetches ahead what is expected to be read.
 package final class RangeReader {
-  /// What makes readers for other threads, which do not read ahead: the other threads are busy.
+  /// What makes readers for other threads, which do not decode ahead: the other threads are busy.
   let source: RangeSource
   private var cache: [(number: Int, frame: PlainFrame)] = []
   private var ahead: [Int: PendingResult<PlainFrame>] = [:]
   private let depth: Int
+  private var runs = FetchedRuns()
   /// Whether all frames are read in their order, so that those behind a range are decoded ahead, too.
   package var readsEverything = false
 
   private static let cacheSize = 2
 
-  /// - Parameter isRemote: frames come by requests to a server, of which several are on their way at a time.
-  init(_ source: RangeSource, isRemote: Bool) {
+  /// - Parameter decodesAhead: false for a reader on one of several threads.
+  init(_ source: RangeSource, decodesAhead: Bool = true) {
     self.source = source
-    depth = isRemote ? 6 : min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
+    depth = decodesAhead ? min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4) : 0
   }
 
-  fileprivate init(_ source: RangeSource) { (self.source, depth) = (source, 0) }
-
   var index: FrameIndex { source.index }
+
+  /// Says which pieces of the tar stream are read next, in their order, so that they are fetched ahead from a server. What lies
+  /// outside of it is an error when it is read.
+  package func expect(_ pieces: some Sequence<(offset: UInt64, length: UInt64)>) {
+    guard source.isRemote else { return }
+    var frames: [Int] = []
+    for (offset, length) in pieces where offset < index.tarSize && length > 0 {
+      let last = min(length - 1, index.tarSize - 1 - offset) + offset
+      frames += (index.frame(at: offset)...index.frame(at: last)).filter { $0 > frames.last ?? -1 }
+    }
+    runs.expected = frames
+  }
 
   /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
   /// the call only.
@@ -61,11 +72,13 @@ package final class RangeReader {
     let job = ahead.removeValue(forKey: number)
     // Jobs for other positions are not cancelled; they finish on their own.
     ahead = ahead.filter { $0.key > number && $0.key <= number + depth }
+    if source.isRemote { source.fetch(&runs, number, last) }
     for next in stride(from: number + 1, through: min(last, number + depth), by: 1)
     where ahead[next] == nil && !cache.contains(where: { $0.number == next }) {
-      ahead[next] = source.decodeAhead(index.frames[next])
+      ahead[next] = source.decodeAhead(index.frames[next], from: runs.bytes(of: next))
     }
-    let frame = try job.map { try $0.take() } ?? source.decode(index.frames[number])
+    let frame =
+      try job.map { try $0.take() } ?? source.decode(index.frames[number], from: runs.bytes(of: number))
     if cache.count == Self.cacheSize {
       var oldest = cache.removeFirst().frame
       // While a caller is still reading it, it cannot be reused.
@@ -77,6 +90,59 @@ package final class RangeReader {
 
   /// The bytes that content of a size takes in a tar stream: whole blocks.
   package static func padded(_ size: UInt64) -> UInt64 { ArchiveFormat.padded(size) }
+}
+
+/// What a reader fetches ahead from a server: the compressed bytes of the frames that it reads next, by one request for several of
+/// them, and several requests at a time.
+struct FetchedRuns {
+  /// Frames that follow each other in the file, and the reply to the request for them.
+  typealias Run = (frames: Range<Int>, bytes: PendingResult<ArchiveSource>)
+
+  /// The frames that are read next, in their order.
+  var expected: [Int] = [] { didSet { runs = [] } }
+  private var runs: [Run] = []
+
+  /// The most bytes of one request. A frame may be longer.
+  static let longest = 4 << 20
+  /// How many runs are on their way, or not used up.
+  private static let count = 4
+
+  /// Drops what was used, and starts requests.
+  ///
+  /// - Parameters:
+  ///   - number: the frame that is read now.
+  ///   - last: those up to this one are read next, too.
+  ///   - start: sends a request.
+  mutating func prepare(
+    _ number: Int, _ last: Int, _ index: FrameIndex, start: (Range<Int>) -> PendingResult<ArchiveSource>
+  ) {
+    runs.removeAll { $0.frames.upperBound <= number }
+    // The header of a content may be in the frame before it, which nobody expected.
+    if let run = runs.first, !run.frames.contains(number) {
+      runs.insert((number..<(number + 1), start(number..<(number + 1))), at: 0)
+    }
+    var next = runs.last.map { following($0.frames.upperBound, last) } ?? number
+    while let first = next, runs.count < Self.count {
+      var frames = first..<(first + 1)
+      while following(frames.upperBound, last) == frames.upperBound,
+        case let longer = first..<(frames.upperBound + 1), index.bytes(of: longer).count <= Self.longest
+      { frames = longer }
+      runs.append((frames, start(frames)))
+      next = following(frames.upperBound, last)
+    }
+  }
+
+  /// The next frame that is read, from this one on.
+  private func following(_ number: Int, _ last: Int) -> Int? {
+    if number <= last { return number }
+    let place = expected.indices.first(since: { expected[$0] >= number })
+    return place < expected.count ? expected[place] : nil
+  }
+
+  /// The reply that has a frame; nil when none is on its way.
+  func bytes(of number: Int) -> PendingResult<ArchiveSource>? {
+    runs.first { $0.frames.contains(number) }?.bytes
+  }
 }
 
 // MARK: Frames
@@ -141,6 +207,12 @@ struct FrameIndex: Sendable {
     locationOffset = file
   }
 
+  /// Where frames that follow each other are in the file.
+  func bytes(of frames: Range<Int>) -> Range<UInt64> {
+    let (first, last) = (self.frames[frames.lowerBound], self.frames[frames.upperBound - 1])
+    return first.fileOffset..<(last.fileOffset + UInt64(last.compressedSize))
+  }
+
   /// The frame that holds a place of the tar stream, which must lie inside of it.
   func frame(at tarOffset: UInt64) -> Int {
     (0..<frames.count - 1).first(since: { frames[$0].tarEnd > tarOffset })
@@ -178,7 +250,7 @@ package final class RangeSource: Sendable {
   fileprivate let path: String?
   private let archive: ArchiveSource
   private let pool = Mutex<(decompressors: [FrameDecompressor], frames: [PlainFrame])>(([], []))
-  private let bytes = Atomic<UInt64>(0)
+  private let bytesDecoded = Atomic<UInt64>(0)
   private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
   private let jobs = DispatchGroup()
 
@@ -186,18 +258,25 @@ package final class RangeSource: Sendable {
     (self.archive, self.index, self.path) = (archive, index, path)
   }
 
-  package func reader() -> RangeReader { RangeReader(self) }
+  package func reader() -> RangeReader { RangeReader(self, decodesAhead: false) }
+
+  /// Whether every read takes a request to a server.
+  package var isRemote: Bool { archive.isRemote }
 
   /// The compressed bytes that all readers of the archive have read so far.
-  package var bytesRead: UInt64 { bytes.load(ordering: .relaxed) }
+  package var bytesRead: UInt64 { bytesDecoded.load(ordering: .relaxed) }
 
-  fileprivate func decode(_ frame: ArchiveFrame) throws -> PlainFrame {
+  /// - Parameter run: what was fetched with the frame; nil to read it alone.
+  fileprivate func decode(
+    _ frame: ArchiveFrame, from run: PendingResult<ArchiveSource>? = nil
+  ) throws -> PlainFrame {
+    let bytes = try run?.take() ?? archive
     let pooled = pool.withLock { ($0.decompressors.popLast(), $0.frames.popLast()) }
     let decompressor = try pooled.0 ?? FrameDecompressor()
     let plain = pooled.1 ?? PlainFrame()
     defer { pool.withLock { $0.decompressors.append(decompressor) } }
-    try decompressor.decompress(frame, of: archive, into: plain)
-    bytes.add(UInt64(frame.compressedSize), ordering: .relaxed)
+    try decompressor.decompress(frame, of: bytes, into: plain)
+    bytesDecoded.add(UInt64(frame.compressedSize), ordering: .relaxed)
     return plain
   }
 
@@ -206,10 +285,27 @@ package final class RangeSource: Sendable {
     pool.withLock { if $0.frames.count < 2 { $0.frames.append(plain) } }
   }
 
-  fileprivate func decodeAhead(_ frame: ArchiveFrame) -> PendingResult<PlainFrame> {
+  fileprivate func decodeAhead(
+    _ frame: ArchiveFrame, from run: PendingResult<ArchiveSource>?
+  ) -> PendingResult<PlainFrame> {
     let job = PendingResult<PlainFrame>()
-    queue.async(group: jobs) { job.finish(Result { try self.decode(frame) }) }
+    queue.async(group: jobs) { job.finish(Result { try self.decode(frame, from: run) }) }
     return job
+  }
+
+  /// Sends requests for what a reader is going to need, each on a thread of its own: the threads of a queue are as many as
+  /// cores, and these wait.
+  fileprivate func fetch(_ runs: inout FetchedRuns, _ number: Int, _ last: Int) {
+    runs.prepare(number, last, index) { frames in
+      let job = PendingResult<ArchiveSource>()
+      let place = index.bytes(of: frames)
+      jobs.enter()
+      Thread.detachNewThread {
+        job.finish(Result { try self.archive.part(place) })
+        self.jobs.leave()
+      }
+      return job
+    }
   }
 
   /// Waits until no other thread uses the file.

@@ -13,6 +13,9 @@ final class ChainSource: Sendable {
     parts = archive.parts.enumerated().map { ($1.manifest, $1.reader.rangeSource, members?[$0]) }
   }
 
+  /// Whether some archive of the chain is on a server.
+  var isRemote: Bool { parts.contains(where: \.ranges.isRemote) }
+
   func reader() -> ChainReader { ChainReader(self) }
 }
 
@@ -45,6 +48,13 @@ final class ChainReader: @unchecked Sendable {
       return (part.manifest, ranges, part.members.map { MemberCheck(ranges, $0, entries) })
     }
     self.entries = entries
+  }
+
+  /// Says which contents are read next, so that they can be fetched ahead from a server.
+  ///
+  /// - Parameter numbers: in the order of the archives.
+  func expect(_ contents: RestoredContents, _ numbers: [UInt32]) {
+    for (archive, part) in parts.enumerated() { part.ranges.expect(contents.pieces(numbers, in: archive)) }
   }
 
   /// An entry by its place.

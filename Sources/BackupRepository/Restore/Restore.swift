@@ -232,8 +232,10 @@ extension Archive {
     let source = ChainSource(self, changes.members)
     let (contents, progress) = (changes.contents, staged.progress)
     progress?.begin(.restore, totalBytes: contents.size, totalFiles: contents.places.count)
-    try staged.putFiles(contents.paths, ContentPlace.groups(contents.places), size: contents.size) {
+    let groups = ContentPlace.groups(contents.places, isRemote: source.isRemote)
+    try staged.putFiles(contents.paths, groups, size: contents.size) { group in
       let borrowed = BorrowedReader(of: source)
+      borrowed.reader.expect(contents, group)
       return { number in
         let reader = borrowed.reader
         let entry = try contents.entry(number, reader)

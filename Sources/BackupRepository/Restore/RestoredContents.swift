@@ -61,6 +61,17 @@ struct RestoredContents: Sendable {
     return try places.indices.map { try entry($0, reader) }
   }
 
+  /// Where contents are in the tar stream of an archive, those of several pieces with the beginning of each.
+  func pieces(_ numbers: [UInt32], in archive: Int) -> [(offset: UInt64, length: UInt64)] {
+    numbers.flatMap { number -> [(offset: UInt64, length: UInt64)] in
+      let first = pieces.indices.first(since: { pieces[$0].content >= number })
+      let several = pieces[first...].prefix { $0.content == number }.filter { $0.archive == archive }
+      let place = places[Int(number)]
+      if first < pieces.count, pieces[first].content == number { return several.map { ($0.offset, 1) } }
+      return place.archive == archive ? [(place.offset, place.size)] : []
+    }
+  }
+
   /// Bytes of all contents.
   var size: UInt64 { places.reduce(0) { $0 &+ $1.size } }
 }
@@ -96,10 +107,12 @@ struct ContentPlace: Sendable {
 
   /// The numbers of contents that follow each other in the archives, in as many groups as keep all cores busy to the end; the
   /// largest groups first.
-  static func groups(_ places: [ContentPlace]) -> [[UInt32]] {
+  ///
+  /// - Parameter isRemote: whether each group begins with requests that take a while, so that few and long ones take less time.
+  static func groups(_ places: [ContentPlace], isRemote: Bool) -> [[UInt32]] {
     let total = places.reduce(0) { $0 &+ $1.size &+ cost }
     let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
-    let limit = max(smallestGroup, total / (8 * cores))
+    let limit = max(smallestGroup, total / ((isRemote ? 2 : 8) * cores))
     var numbers = places.indices.map { UInt32($0) }
     numbers.sort {
       let (left, right) = (places[Int($0)], places[Int($1)])

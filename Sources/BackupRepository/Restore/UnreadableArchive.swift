@@ -95,7 +95,8 @@ extension Archive {
     let present = entries.filter { $0.isFile && !isMissing($0) }
     let found = Mutex<[ContainerPath: DrydockError]>([:])
     let source = ChainSource(self, members)
-    try onAllCores(ContentPlace.groups(present.map { ContentPlace($0, of: self) })) { group in
+    let places = present.map { ContentPlace($0, of: self) }
+    try onAllCores(ContentPlace.groups(places, isRemote: source.isRemote)) { group in
       let reader = source.reader()
       for entry in group.lazy.map({ present[Int($0)] }) {
         do {

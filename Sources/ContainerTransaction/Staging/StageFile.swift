@@ -153,11 +153,11 @@ extension StagedContainer {
   ///   - paths: the path of each file by its number, best in their order. A list of a million files would be large.
   ///   - groups: the numbers of the files.
   ///   - size: bytes of all files.
-  ///   - filler: makes what fills a group's files, on the group's own thread.
+  ///   - filler: makes what fills a group's files, from their numbers, on the group's own thread.
   /// - Throws: ``DrydockError``: the first failure, also of a filler.
   package func putFiles(
     _ paths: some RandomAccessCollection<ContainerPath>, _ groups: [[UInt32]], size: UInt64,
-    filler: @escaping @Sendable () throws -> Filler
+    filler: @escaping @Sendable (_ group: [UInt32]) throws -> Filler
   ) throws {
     if let first = paths.first { try stage.requireSpace(size, for: first) }
     var parent: ContainerPath?
@@ -180,7 +180,7 @@ extension StagedContainer {
           let folder = Stage.name(number)
           try directory.createDirectory(folder)
           let target = try directory.directory(folder)
-          let filler = try filler()
+          let filler = try filler(group)
           for file in group where !hasFailed.load(ordering: .relaxed) {
             let name = Stage.name(file)
             let new = try filler(Int(file))

@@ -1,0 +1,112 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ArchiveFile
+
+/// What is asked of a server while an archive is read.
+@Suite("An archive on a server is read by few requests")
+struct RemoteReadingTests {
+  /// An archive whose reads are counted as requests.
+  private final class Server: Sendable {
+    private let bytes: [UInt8]
+    private let requests = Mutex<[Range<UInt64>]>([])
+    let offsets: [UInt64]
+    /// Files without order, each of which needs a frame or two, and one of zeros in several small frames.
+    static let files = [3, 3, 3, 20, 3, 3].map { $0 << 20 }
+
+    init(_ directory: TemporaryDirectory) throws {
+      var random = SeededRandom(seed: 1)
+      let samples = Self.files.enumerated().map { number, size in
+        Sample("file \(number)", size > 3 << 20 ? [UInt8](repeating: 7, count: size) : random.bytes(size))
+      }
+      let built = try writeArchive(samples, to: directory("a.tar.zst"))
+      (bytes, offsets) = (built.bytes, built.offsets)
+    }
+
+    func open() throws -> ArchiveReader {
+      try ArchiveReader(
+        ArchiveSource(size: UInt64(bytes.count), isRemote: true) { target, offset in
+          self.requests.withLock { $0.append(offset..<(offset + UInt64(target.count))) }
+          let range = Int(offset)..<(Int(offset) + target.count)
+          self.bytes[range].withUnsafeBytes { target.copyMemory(from: $0) }
+        })
+    }
+
+    /// The requests since the last call, in the order of the file.
+    func asked() -> [Range<UInt64>] {
+      requests.withLock { requests in
+        defer { requests = [] }
+        return requests.sorted { $0.lowerBound < $1.lowerBound }
+      }
+    }
+
+    /// Reads files, from a reader to which some were announced.
+    func read(_ numbers: [Int], of reader: ArchiveReader, expecting: [Int]) throws {
+      let ranges = reader.rangeSource.reader()
+      ranges.expect(expecting.map { (offset: offsets[$0], length: UInt64(Self.files[$0])) })
+      for number in numbers {
+        var count = 0
+        try ranges.read(offset: offsets[number], length: UInt64(Self.files[number])) { count += $0.count }
+        #expect(count == Self.files[number])
+      }
+      reader.rangeSource.waitForJobs()
+    }
+  }
+
+  @Test("Each byte once, small frames together, a file between two expected ones not at all")
+  func requests() throws {
+    try TemporaryDirectory.with { directory in
+      let server = try Server(directory)
+      let reader = try server.open()
+      let all = Array(Server.files.indices)
+      _ = server.asked()
+      try server.read(all, of: reader, expecting: all)
+      let asked = server.asked()
+      #expect(zip(asked, asked.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound })
+      // 15 MiB without order in four frames, and the zeros in others, which are fetched with a neighbour.
+      #expect(asked.count <= 6, "\(asked)")
+
+      // The first file and the last, each in one frame or two, and nothing between them.
+      try server.read([0, 5], of: reader, expecting: [0, 5])
+      let few = server.asked()
+      #expect(few.reduce(0) { $0 + $1.count } < 13 << 20, "\(few)")
+      #expect(few.count < asked.count)
+
+      // What nobody expected is fetched when it is read; what does not exist, never.
+      try server.read([5, 0], of: reader, expecting: [])
+      #expect(!server.asked().isEmpty)
+      let ranges = reader.rangeSource.reader()
+      let wrong: [(offset: UInt64, length: UInt64)] = [(.max - 3, 9), (0, 0), (server.offsets[0], .max)]
+      ranges.expect(wrong)
+      reader.rangeSource.waitForJobs()
+      #expect(server.asked().isEmpty)
+    }
+  }
+
+  @Test("An error of a request is thrown where its bytes are read")
+  func errors() throws {
+    try TemporaryDirectory.with { directory in
+      let built = try writeArchive(
+        [Sample("a", SeededRandom.noise(9 << 20))], to: directory("a"))
+      let isDown = Mutex(false)
+      let reader = try ArchiveReader(
+        ArchiveSource(size: UInt64(built.bytes.count), isRemote: true) { target, offset in
+          if isDown.withLock({ $0 }) { throw SystemFailure("the server is down") }
+          built.bytes[Int(offset)..<(Int(offset) + target.count)].withUnsafeBytes {
+            target.copyMemory(from: $0)
+          }
+        })
+      let ranges = reader.rangeSource.reader()
+      ranges.expect([(offset: built.offsets[0], length: 9 << 20)])
+      isDown.withLock { $0 = true }
+      #expect(throws: (any Error).self) {
+        try ranges.read(offset: built.offsets[0], length: 9 << 20) { _ in }
+      }
+      isDown.withLock { $0 = false }
+      var count = 0
+      try reader.rangeSource.reader().read(offset: built.offsets[0], length: 9 << 20) { count += $0.count }
+      #expect(count == 9 << 20)
+    }
+  }
+}
