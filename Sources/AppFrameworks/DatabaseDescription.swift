@@ -48,6 +48,9 @@ public struct DatabaseDescription: Sendable, Codable, Equatable {
 
 /// A database to describe: a private copy of it, and what belongs to the live one.
 package struct DescribedDatabase {
+  /// Where Core Data stores large values, in the directory that belongs to a database.
+  package static let externalDataFolder = "_EXTERNAL_DATA"
+
   /// A read-only connection to the copy.
   package let db: Database
   /// The path in the container.
@@ -72,18 +75,10 @@ package struct DescribedDatabase {
 }
 
 extension DatabaseDescription {
-  /// One for each framework. Each returns nil for a database that its framework did not make, and throws for nothing that the
-  /// content of the database causes: what is corrupt becomes a warning.
-  private static let recognizers: [@Sendable (DescribedDatabase) throws -> DatabaseDescription?] = [
-    { try DatabaseDescription(coreData: $0) }, { try DatabaseDescription(room: $0) },
-    { try DatabaseDescription(grdb: $0) },
-  ]
-
-  /// Describes a database that a known framework made; nil for others.
+  /// Describes a database that a known framework made; nil for others. Nothing that the content of the database causes is thrown:
+  /// what is corrupt becomes a warning.
   package static func of(_ database: DescribedDatabase) throws -> DatabaseDescription? {
-    for recognize in recognizers {
-      if let description = try recognize(database) { return description }
-    }
-    return nil
+    try DatabaseDescription(coreData: database) ?? DatabaseDescription(room: database)
+      ?? DatabaseDescription(grdb: database)
   }
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,11 +290,6 @@ int platform_set_flags(int descriptor, const struct platform_flags *wanted) {
   uint32_t changed = (s.st_flags & ~settable_flags) | (wanted->flags & settable_flags);
   return changed == s.st_flags ? 0 : fchflags(descriptor, changed);
 #endif
-}
-
-int64_t platform_link_limit(int descriptor) {
-  long limit = fpathconf(descriptor, _PC_LINK_MAX);
-  return limit < 0 ? INT64_MAX : limit;
 }
 
 // MARK: Locks
@@ -618,5 +612,3 @@ char *const *platform_arguments(void) { return arguments; }
 #else
 char *const *platform_arguments(void) { return NULL; }
 #endif
-
-void platform_kill_self(void) { kill(getpid(), SIGKILL); }

@@ -72,19 +72,15 @@ package struct Audit {
     var scan = ContainerScan(
       context.staged.live, rules: ExclusionRules(container), entersExcluded: true)
     context.staged.progress?.begin(.inspect)
-    while let step = try scan.next() {
-      switch step {
-      case .unreadable(let path, let error): context.skip(path, error)
-      case .entry(let entry):
-        context.staged.progress?.add(files: 1)
-        // Drydock's own files are not the app's.
-        if entry.exclusion?.rule == .state || entry.path.isInside(container.historyPath.parent) { continue }
-        if let exclusion = entry.exclusion, excluded.last.map({ !entry.path.isInside($0.0) }) ?? true {
-          excluded.append((entry.path, exclusion))
-        }
-        files.visit(entry, &context)
-        visit(entry)
+    while let entry = try scan.nextEntry(unreadable: { context.skip($0, $1) }) {
+      context.staged.progress?.add(files: 1)
+      // Drydock's own files are not the app's.
+      if entry.exclusion?.rule == .state || entry.path.isInside(container.historyPath.parent) { continue }
+      if let exclusion = entry.exclusion, excluded.last.map({ !entry.path.isInside($0.0) }) ?? true {
+        excluded.append((entry.path, exclusion))
       }
+      files.visit(entry, &context)
+      visit(entry)
     }
     files.finish(&context)
     context.findUserData(in: excluded)

@@ -238,11 +238,11 @@ public struct ContainerInspection: Sendable, Codable {
 
 /// The protection classes of a container's files, and those that are weaker than `drydock.yaml` requires.
 private struct ProtectedFiles {
-  let rules: ProtectionRules
+  let rules: [ProtectionRule]
   private var counts: [ProtectionClass: Int] = [:]
-  private var broken: [String: (rule: ProtectionRules.Rule, count: Int, example: ContainerPath)] = [:]
+  private var broken: [String: (rule: ProtectionRule, count: Int, example: ContainerPath)] = [:]
 
-  init(rules: ProtectionRules) { self.rules = rules }
+  init(rules: [ProtectionRule]) { self.rules = rules }
 
   mutating func add(_ entry: ScannedEntry, in root: Directory) {
     if case .sidecar = entry.kind { return }
@@ -250,7 +250,7 @@ private struct ProtectedFiles {
     let found = try? root.protection(of: entry.currentPath)
     if let found { counts[found, default: 0] += 1 }
     guard let rule = rules.broken(by: entry.path, with: found) else { return }
-    broken[rule.path, default: (rule, 0, entry.path)].count += 1
+    broken[rule.pattern.description, default: (rule, 0, entry.path)].count += 1
   }
 
   var classes: [ContainerInspection.Protection]? {
@@ -261,11 +261,11 @@ private struct ProtectedFiles {
   }
 
   var warnings: [ContainerWarning] {
-    broken.values.sorted { $0.rule.path < $1.rule.path }.map { found in
+    broken.sorted { $0.key < $1.key }.map { path, found in
       ContainerWarning(
         kind: .protection, path: nil,
         message:
-          "files of `\(found.rule.path)` with no protection class, or a weaker one than "
+          "files of `\(path)` with no protection class, or a weaker one than "
           + "\(found.rule.required.rawValue): \(found.count), such as \(found.example); `files.set-protection` changes it"
       )
     }
@@ -275,7 +275,7 @@ private struct ProtectedFiles {
 extension StagedContainer {
   /// What a known framework stores in a database; nil for other databases.
   fileprivate func description(of unit: DatabaseUnit) throws -> DatabaseDescription? {
-    let folder = try unit.externalData?.appending(CoreDataExternalData.directory)
+    let folder = try unit.externalData?.appending(DescribedDatabase.externalDataFolder)
     let files = try folder.map { folder in
       try children(of: folder).reduce(into: [String: UInt64]()) { sizes, path in
         if let status = try status(of: path), status.type == .file { sizes[path.nameString] = status.size }

@@ -19,6 +19,11 @@ extension Collection where Element: CustomStringConvertible {
   }
 }
 
+extension Int {
+  /// The number and a noun, such as `1 file` or `2 files`.
+  package func counted(_ noun: String) -> String { "\(self) \(noun)\(self == 1 ? "" : "s")" }
+}
+
 extension String {
   /// What ends a list of which only the first ones are shown: `… and 3 more`; nil when these are all.
   package static func more(_ rest: Int, _ what: String = "more") -> String? {

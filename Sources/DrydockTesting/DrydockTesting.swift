@@ -63,8 +63,7 @@ public struct FixtureSuite: Sendable {
     let patterns = PatternList(options.filter)
     let selected = fixtures.filter { fixture in
       let path = ContainerPath(name: Array(fixture.name.utf8))
-      if case .matched = patterns.verdict(of: path, isDirectory: true) { return true }
-      return options.filter.isEmpty
+      return options.filter.isEmpty || patterns.contains(path, isDirectory: true)
     }
     // A shard may have none of them.
     self.fixtures = selected.filter { options.shard?.contains($0.name) ?? true }

@@ -112,6 +112,12 @@ extension Directory {
     try withParent(of: path) { faccessat($0, $1, R_OK | W_OK, AT_EACCESS) == 0 }
   }
 
+  /// The maximum number of hard links of a file on this file system.
+  package var linkLimit: UInt64 {
+    let limit = fpathconf(descriptor.rawValue, Int32(_PC_LINK_MAX))
+    return limit < 0 ? .max : UInt64(limit)
+  }
+
   // MARK: Metadata
 
   /// Sets the permission bits. Not for links: one that is there now, in the place of a file or directory, is an error.

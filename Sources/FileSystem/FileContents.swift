@@ -205,7 +205,10 @@ extension FileDescriptor {
         guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
           throw error
         }
-        return try copyThroughBuffer(rest, to: target)
+        try readInPieces(0..<UInt64(rest), read: { _, buffer in try read(into: buffer) }) {
+          _ = try target.writeAll($0)
+        }
+        return
       }
       rest -= Int64(count)
     }
@@ -215,12 +218,6 @@ extension FileDescriptor {
   ///
   /// - Returns: false where the file system cannot.
   package func bypassCache(_ bypass: Bool) -> Bool { platform_bypass_cache(rawValue, bypass) == 0 }
-
-  private func copyThroughBuffer(_ length: Int64, to target: FileDescriptor) throws {
-    try readInPieces(0..<UInt64(length), read: { _, buffer in try read(into: buffer) }) {
-      _ = try target.writeAll($0)
-    }
-  }
 }
 
 // MARK: Syncing

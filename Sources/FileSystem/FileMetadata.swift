@@ -18,12 +18,8 @@ package struct FileMetadata: Hashable, Sendable, Codable {
     mode: UInt16, user: UInt32, group: UInt32, modified: Int64, attributes: [ExtendedAttribute],
     isNoDump: Bool = false
   ) {
-    self.mode = mode
-    self.user = user
-    self.group = group
-    self.modified = modified
-    self.attributes = attributes
-    self.isNoDump = isNoDump
+    (self.mode, self.user, self.group, self.modified) = (mode, user, group, modified)
+    (self.attributes, self.isNoDump) = (attributes, isNoDump)
   }
 
   package init(_ status: FileStatus, attributes: [ExtendedAttribute]) {
@@ -188,22 +184,12 @@ extension Directory {
   private func attributeNames(
     _ parent: Int32, _ name: UnsafePointer<CChar>, _ path: ContainerPath
   ) throws -> [String] {
-    // Most lists fit in one call; for a larger one it fails with ERANGE, and the list may grow between two calls.
-    var capacity = 1024
-    while true {
-      let names = withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { list -> [String]? in
-        let filled = platform_list_attributes(parent, name, list.baseAddress, list.count)
-        guard filled >= 0 else { return nil }
-        return list.prefix(filled).split(separator: 0).map {
-          String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
-        }
-      }
-      if let names { return names }
-      guard currentErrno() == .outOfRange else { break }
-      let needed = platform_list_attributes(parent, name, nil, 0)
-      guard needed >= 0 else { break }
-      capacity = max(needed, 1)
+    let names = Self.filled(1024) {
+      platform_list_attributes(parent, name, $0?.assumingMemoryBound(to: CChar.self), $1)
+    } result: { list in
+      list.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
     }
+    if let names { return names }
     if currentErrno().meansNoAttributes { return [] }
     throw DrydockError.lastCall("cannot list the extended attributes", full(path))
   }
@@ -211,18 +197,32 @@ extension Directory {
   private func attributeValue(
     _ parent: Int32, _ name: UnsafePointer<CChar>, _ attribute: String, _ path: ContainerPath
   ) throws -> [UInt8]? {
-    // Most values fit in one call; for a larger one it fails with ERANGE.
-    var value = [UInt8](repeating: 0, count: 256)
-    while true {
-      let size = platform_get_attribute(parent, name, attribute, &value, value.count)
-      if size >= 0 { return Array(value.prefix(size)) }
-      guard currentErrno() == .outOfRange else { break }
-      let needed = platform_get_attribute(parent, name, attribute, nil, 0)
-      guard needed >= 0 else { break }
-      value = [UInt8](repeating: 0, count: max(needed, 1))
+    let value = Self.filled(256) {
+      platform_get_attribute(parent, name, attribute, $0, $1)
+    } result: {
+      Array($0)
     }
-    if currentErrno().meansNoAttributes { return nil }
+    if value != nil || currentErrno().meansNoAttributes { return value }
     throw DrydockError.lastCall("cannot read the extended attribute \(attribute)", full(path))
+  }
+
+  /// What a call writes into a buffer; nil (and errno) when it fails. Most lists and values fit in one call; for a larger one it
+  /// fails with ERANGE, and a list may grow between two calls.
+  private static func filled<Value>(
+    _ capacity: Int, by call: (UnsafeMutableRawPointer?, Int) -> Int,
+    result: (UnsafeRawBufferPointer) -> Value
+  ) -> Value? {
+    var capacity = capacity
+    while true {
+      let value = withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { buffer -> Value? in
+        let count = call(buffer.baseAddress, buffer.count)
+        return count < 0 ? nil : result(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      }
+      if value != nil || currentErrno() != .outOfRange { return value }
+      let needed = call(nil, 0)
+      if needed < 0 { return nil }
+      capacity = max(needed, 1)
+    }
   }
 }
 
@@ -323,9 +323,6 @@ extension Directory {
       return nil
     }
   }
-
-  /// The maximum number of hard links of a file on this file system.
-  package var linkLimit: UInt64 { UInt64(platform_link_limit(descriptor.rawValue)) }
 }
 
 extension FileDescriptor {

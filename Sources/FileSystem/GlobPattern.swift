@@ -5,6 +5,8 @@
 /// A malformed pattern (an unclosed set, a `\` at the end) matches nothing, as in git.
 package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
   package let description: String
+  /// Whether it is a line of a list that begins with `!`: what it matches is not in the list.
+  package let isNegated: Bool
   private let parts: [Part]
   private let directoriesOnly: Bool
 
@@ -14,8 +16,10 @@ package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// An empty pattern matches nothing.
-  package init(_ text: String) {
-    description = text
+  ///
+  /// - Parameter line: how the pattern is written in a list; nil for its text.
+  package init(_ text: String, line: String? = nil, isNegated: Bool = false) {
+    (description, self.isNegated) = (line ?? text, isNegated)
     var bytes = Array(text.utf8)
     directoriesOnly = bytes.last == UInt8(ascii: "/")
     if directoriesOnly { bytes.removeLast() }

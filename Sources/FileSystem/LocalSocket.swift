@@ -1,6 +1,5 @@
 import DrydockErrors
 import Foundation
-import SystemPackage
 
 /// A connection to a program on this machine by a socket in the file system.
 package final class LocalSocket {
@@ -26,7 +25,7 @@ package final class LocalSocket {
     #endif
     descriptor = socket(AF_UNIX, kind, 0)
     guard descriptor >= 0 else {
-      throw DrydockError.system("cannot open a socket", path, Errno(rawValue: errno))
+      throw DrydockError.lastCall("cannot open a socket", path)
     }
     let done = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -34,7 +33,7 @@ package final class LocalSocket {
       }
     }
     guard done == 0 else {
-      throw DrydockError.system("cannot connect to the socket", path, Errno(rawValue: errno))
+      throw DrydockError.lastCall("cannot connect to the socket", path)
     }
   }
 
@@ -53,7 +52,7 @@ package final class LocalSocket {
       let count = rest.withUnsafeBytes { Foundation.send(descriptor, $0.baseAddress, $0.count, flags) }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
-        throw DrydockError.system("cannot write to the socket", path, Errno(rawValue: errno))
+        throw DrydockError.lastCall("cannot write to the socket", path)
       }
       rest = rest.dropFirst(count)
     }

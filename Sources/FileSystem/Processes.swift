@@ -110,7 +110,7 @@ package func requireOpenFiles(_ count: Int, for what: String, path: String) thro
 }
 
 /// Dies immediately, as in a power failure, at a fault point of a test.
-package func killOwnProcess() { platform_kill_self() }
+package func killOwnProcess() { kill(getpid(), SIGKILL) }
 
 /// Has freed memory of large arrays and buffers returned to the system, whatever is allocated between them. Otherwise glibc
 /// keeps larger and larger ones in its heap, which they fragment: a restore of 100,000 files then takes twice the memory.

@@ -55,6 +55,12 @@ package struct YAMLReader: Sendable {
   /// A list of texts; a single text counts as a list of one.
   package func texts(_ key: String) throws -> [String]? { try mapping[key]?.texts("`\(key)`") }
 
+  /// The pairs of a mapping; none when the key is absent, or nothing is after it.
+  package func pairs(_ key: String) throws -> [YAMLMapping.Pair] {
+    guard let node = mapping[key], !node.isNull else { return [] }
+    return try node.pairs("`\(key)`").pairs
+  }
+
   /// One of the words of an enumeration.
   package func choice<Choice: RawRepresentable & CaseIterable>(
     _ key: String, of type: Choice.Type = Choice.self

@@ -100,7 +100,7 @@ import Testing
   /// Bare names cannot be set on Linux; they come from macOS and from archives.
   @Test func bareNamesCountToo() throws {
     let rule = { (name: String, value: [UInt8]) in
-      ExclusionAttributes.rule(among: ["user.other", name]) { _ in value }?.rule
+      Exclusion.rule(among: ["user.other", name]) { _ in value }?.rule
     }
     #expect(rule("com.apple.metadata:com_apple_backup_excludeItem", []) == .appleAttribute)
     #expect(rule("com.apple.MobileBackup", [1]) == .appleAttribute)

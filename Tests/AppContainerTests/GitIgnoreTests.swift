@@ -14,7 +14,7 @@ import Testing
     for (path, isDirectory) in tree {
       if excluded.contains(path.parent) {
         excluded.insert(path)
-      } else if case .matched = list.verdict(of: path, isDirectory: isDirectory) {
+      } else if list.contains(path, isDirectory: isDirectory) {
         excluded.insert(path)
       }
     }
@@ -126,7 +126,7 @@ import Testing
     for text in patterns {
       let list = PatternList([text])
       for (path, isDirectory) in tree {
-        guard list.verdict(of: path, isDirectory: isDirectory) != .silent else { continue }
+        guard list.decisive(for: path, isDirectory: isDirectory) != nil else { continue }
         #expect(path.ancestors.allSatisfy { list.mayMatch(below: $0) }, "\(text): \(path)")
       }
     }

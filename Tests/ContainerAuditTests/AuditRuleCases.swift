@@ -24,11 +24,9 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
     Self(rule: rule, name: name, isFinding: false, build: build)
   }
 
-  private static func protectionRules(_ text: String) throws -> ProtectionRules {
-    guard let node = try YAMLDocument(Array(text.utf8), file: "drydock.yaml").root else {
-      return ProtectionRules()
-    }
-    return try ProtectionRules(node)
+  private static func protectionRules(_ text: String) throws -> [ProtectionRule] {
+    guard let node = try YAMLDocument(Array(text.utf8), file: "drydock.yaml").root else { return [] }
+    return try ProtectionRule.list(node)
   }
 
   static let all = secrets + settings + vault + files + databases + declarations

@@ -73,7 +73,7 @@ import Testing
       """)
     try made.seal([.made("token", "made-up-value-9"), .made("other", "made-up-value-2")])
     try made.directory.setMode(0o600, of: "Documents/note.md")
-    try made.directory.setAttribute(ExclusionAttributes.appleFlag, of: "Documents/note.md")
+    try made.directory.setAttribute(Exclusion.appleFlag, of: "Documents/note.md")
     try made.directory.removeFile("Documents/gone.md")
     try made.directory.replace("Library/Caches/thumb", with: Array("other".utf8), mode: 0o644)
     let findings = try made.findings()
@@ -128,7 +128,7 @@ import Testing
     try made.seal([item, inet])
     try Directory(folder("group")).create(
       "Library/Preferences/group.com.example.g.plist", PropertyListFile(root: ["x": .integer(1)]).encoded())
-    try made.directory.setAttribute(ExclusionAttributes.appleFlag, of: "Documents")
+    try made.directory.setAttribute(Exclusion.appleFlag, of: "Documents")
     try made.directory.setAttribute(
       .init(name: ProtectionClass.attribute, value: Array("NSFileProtectionComplete".utf8)), of: "Documents"
     )

@@ -14,7 +14,7 @@ import Testing
     #expect(schema.version == version && schema.identityHash.count == 32)
     // SQLite creates what the schema declares.
     try schema.fresh(ContainerConfiguration()).read { (db: Database) throws in
-      #expect(try RoomValidation.differences(db, schema) == [])
+      #expect(try schema.differences(in: db) == [])
       #expect(
         try String.fetchAll(db, sql: "SELECT identity_hash FROM room_master_table WHERE id = 42") == [
           schema.identityHash

@@ -38,7 +38,7 @@ import Testing
     let schema = try RoomSchema(Array(Self.schema.utf8), file: "1.json")
     return try DatabaseQueue().write { (db: Database) throws in
       try db.execute(sql: sql)
-      return try RoomValidation.differences(db, schema).map {
+      return try schema.differences(in: db).map {
         $0.description.replacing(#/ \(1\.json.*\)$/#, with: "")
       }
     }
@@ -144,8 +144,8 @@ import Testing
     ("", "", true),
   ])
   func defaults(_ expected: String, _ found: String, _ isSame: Bool) {
-    #expect(RoomValidation.isDefault(expected, ExactText(found)) == isSame)
-    #expect(!RoomValidation.isDefault("1", nil))
+    #expect(RoomSchema.isDefault(expected, ExactText(found)) == isSame)
+    #expect(!RoomSchema.isDefault("1", nil))
   }
 
   @Test(arguments: [
@@ -154,12 +154,12 @@ import Testing
     ("", ""),
   ])
   func affinities(_ type: String, _ affinity: String) {
-    #expect(RoomValidation.affinity(type) == affinity)
+    #expect(RoomSchema.affinity(type) == affinity)
   }
 
   @Test func hostileFullTextStatements() {
     for sql in ["", "(", ")", ")(", "(,,'", "(prefix=`", "()", "x(content=`a,b`)y)"] {
-      #expect(RoomValidation.fullTextOptions(sql).count <= 1)
+      #expect(RoomSchema.fullTextOptions(sql).count <= 1)
     }
   }
 }

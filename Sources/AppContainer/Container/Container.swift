@@ -118,14 +118,13 @@ public struct Container: Sendable {
     let isBundle = (configuration.layout ?? .ios) == .ios && isNewBundle(path)
     guard isBundle || FollowedStatus.identity(path) == nil else { return nil }
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    let slash = trimmed.lastIndex(of: "/")
-    let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
-    guard let parent = try ownRealPath(parent) else {
+    let (above, last) = try ContainerPath.split(trimmed)
+    guard let parent = try ownRealPath(above) else {
       throw DrydockError(
         .notFound, "neither the container nor its parent directory exists; create the parent first",
         path: path)
     }
-    let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
+    let name = last.nameString
     return Container(
       planned: parent == "/" ? "/" + name : parent + "/" + name, isBundle: isBundle,
       layout: configuration.layout ?? .generic,
@@ -254,7 +253,14 @@ extension Container {
     if app == nil, let bundle { app = strings(in: bundle, bundleInfo)["CFBundleIdentifier"] }
     // The app is named by a `<bundle-id>/` folder, else by the only settings file that is not Apple's.
     if app == nil, isBundleIdentifier(name) { app = name }
-    return (app ?? onlySettingsFile(in: root) ?? androidPackage(in: root), metadata["MCMMetadataUUID"], name)
+    app =
+      app
+      ?? only(in: root, "Library/Preferences", ".plist") {
+        !$0.isEmpty && !$0.hasPrefix(".") && !"\($0).".hasPrefix("com.apple.")
+      }
+      // An app's settings on Android are `<package>_preferences.xml`.
+      ?? only(in: root, .sharedPreferences, "_preferences.xml", where: isBundleIdentifier)
+    return (app, metadata["MCMMetadataUUID"], name)
   }
 
   private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {
@@ -276,23 +282,13 @@ extension Container {
       }
   }
 
-  private static func onlySettingsFile(in root: Directory) -> String? {
-    let folder: ContainerPath = "Library/Preferences"
+  /// The beginning of the only name in a directory that ends so; nil when there are several.
+  private static func only(
+    in root: Directory, _ folder: ContainerPath, _ ending: String, where isOfApp: (String) -> Bool
+  ) -> String? {
     guard let listed = try? root.directory(folder).names() else { return nil }
-    let names = listed.map { String(decoding: $0, as: UTF8.self) }
-    let settings = names.filter {
-      $0.hasSuffix(".plist") && !$0.hasPrefix("com.apple.") && !$0.hasPrefix(".")
-    }
-    return settings.count == 1 ? settings.first.map { String($0.dropLast(".plist".count)) } : nil
-  }
-
-  /// An app's settings on Android are `<package>_preferences.xml`.
-  private static func androidPackage(in root: Directory) -> String? {
-    guard let listed = try? root.directory("shared_prefs").names() else { return nil }
-    let suffix = "_preferences.xml"
-    let packages = listed.map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }.map {
-      String($0.dropLast(suffix.count))
-    }.filter(isBundleIdentifier)
-    return packages.count == 1 ? packages.first : nil
+    let names = listed.map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(ending) }
+      .map { String($0.dropLast(ending.count)) }.filter(isOfApp)
+    return names.count == 1 ? names.first : nil
   }
 }

@@ -57,7 +57,7 @@ public struct ContainerConfiguration: Sendable, Equatable {
   package var include: PatternList = []
   package var android: AndroidConfiguration?
   /// The protection classes that paths must have.
-  package var protection = ProtectionRules()
+  package var protection: [ProtectionRule] = []
   /// An absolute path, as are the following; nil for the default, `Migrations` beside the file.
   public var migrations: String?
   /// The tool whose format the migrations have; nil for Drydock's.
@@ -125,15 +125,14 @@ extension ContainerConfiguration {
     let reader = try YAMLReader(root, what: Self.fileName, keys: Self.keys + sections.map(\.key))
     app = try reader.text("app")
     layout = try reader.choice("layout", of: ContainerLayout.self)
-    defaults = try Self.paths(reader["defaults"], "defaults") { [try Self.path($0)] }.compactMapValues(
-      \.first)
-    databases = try Self.paths(reader["databases"], "databases") { node in
-      try (node.sequence ?? [node]).map(Self.path)
+    for pair in try reader.pairs("defaults") { defaults[pair.key.source] = try Self.path(pair.value) }
+    for pair in try reader.pairs("databases") {
+      databases[pair.key.source] = try (pair.value.sequence ?? [pair.value]).map(Self.path)
     }
     opaque = Set(try reader["opaque"]?.elements("`opaque`").map(Self.path) ?? [])
     sql = try AppDefinedSQL(functions: reader["functions"], collations: reader["collations"])
     vault = try reader["vault"].map(Self.path)
-    groups = try Self.groups(reader["groups"])
+    groups = try Self.groups(reader.pairs("groups"))
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
     exclude = try reader.texts("exclude").map { PatternList($0) } ?? []
     include = try reader.texts("include").map { PatternList($0) } ?? []
@@ -159,7 +158,7 @@ extension ContainerConfiguration {
     fixtures = try reader.text("fixtures").map(resolve)
     // A remote repository has a URL.
     repository = try reader.text("repository").map { $0.contains("://") ? $0 : resolve($0) }
-    if let node = reader["protection"], !node.isNull { protection = try ProtectionRules(node) }
+    if let node = reader["protection"], !node.isNull { protection = try ProtectionRule.list(node) }
     for section in sections {
       if let node = reader[section.key] { try section.read(node, &self, resolve) }
     }
@@ -179,15 +178,6 @@ extension ContainerConfiguration {
     return path
   }
 
-  private static func paths(
-    _ node: YAMLNode?, _ what: String, _ read: (YAMLNode) throws -> [ContainerPath]
-  ) throws -> [String: [ContainerPath]] {
-    guard let node, !node.isNull else { return [:] }
-    var result: [String: [ContainerPath]] = [:]
-    for pair in try node.pairs("`\(what)`").pairs { result[pair.key.source] = try read(pair.value) }
-    return result
-  }
-
   private static func pointer(_ node: YAMLNode?) throws -> String {
     guard let text = try node?.text("`pointer`") else { return "" }
     do {
@@ -197,10 +187,9 @@ extension ContainerConfiguration {
     }
   }
 
-  private static func groups(_ node: YAMLNode?) throws -> [String: String] {
-    guard let node, !node.isNull else { return [:] }
+  private static func groups(_ pairs: [YAMLMapping.Pair]) throws -> [String: String] {
     var result: [String: String] = [:]
-    for pair in try node.pairs("`groups`").pairs {
+    for pair in pairs {
       guard let id = try? ContainerPath(pair.key.source), !id.isRoot, id.parent.isRoot else {
         throw pair.keyPosition.error(
           "`\(pair.key.source)` is not a group's id, such as group.com.example.notes")

@@ -3,26 +3,14 @@ import FileSystem
 
 /// A directory of containers, such as one for each user, customer or device.
 package struct ContainerDirectory: Sendable {
-  package struct Child: Sendable, Hashable {
+  package struct Child: Sendable {
     package let name: String
     package let path: String
     /// Why it cannot be opened, where the directory itself shows that.
-    fileprivate var problem: Problem?
+    fileprivate var problem: DrydockError?
 
     /// - Throws: ``DrydockError`` with code `notFound` or `unsupported`.
-    package func requireUsable() throws {
-      switch problem {
-      case .brokenLink:
-        throw DrydockError(.notFound, "the link cannot be followed; mend it, or remove it", path: path)
-      case .notUTF8:
-        throw DrydockError(.unsupported, "the directory's name is not UTF-8; rename it", path: path)
-      case nil: break
-      }
-    }
-  }
-
-  fileprivate enum Problem: Sendable, Hashable {
-    case brokenLink, notUTF8
+    package func requireUsable() throws { if let problem { throw problem.at(path) } }
   }
 
   package let path: String
@@ -91,7 +79,7 @@ package struct ContainerDirectory: Sendable {
   }
 
   /// The root is the directory that it is or leads to; nil for anything else.
-  private typealias Entry = (name: String, root: String?, problem: Problem?)
+  private typealias Entry = (name: String, root: String?, problem: DrydockError?)
 
   /// The entries of a directory that do not start with a dot. The name of a directory takes precedence over that of a link to
   /// it, and of two links the first.
@@ -100,8 +88,9 @@ package struct ContainerDirectory: Sendable {
     for bytes in try directory.names() where bytes.first != UInt8(ascii: ".") {
       let type = try directory.status(ContainerPath(name: bytes))?.type
       guard let name = String(validating: bytes, as: UTF8.self) else {
-        let problem: Problem? = type == .directory || type == .symbolicLink ? .notUTF8 : nil
-        entries.append((String(decoding: bytes, as: UTF8.self), nil, problem))
+        let problem = DrydockError(.unsupported, "the directory's name is not UTF-8; rename it")
+        let mayBeContainer = type == .directory || type == .symbolicLink
+        entries.append((String(decoding: bytes, as: UTF8.self), nil, mayBeContainer ? problem : nil))
         continue
       }
       let root = path == "/" ? "/" + name : path + "/" + name
@@ -109,7 +98,8 @@ package struct ContainerDirectory: Sendable {
       case .directory: entries.append((name, root, nil))
       case .symbolicLink:
         let target = realPath(root)
-        links.append((name, target, target == nil ? .brokenLink : nil))
+        let problem = DrydockError(.notFound, "the link cannot be followed; mend it, or remove it")
+        links.append((name, target, target == nil ? problem : nil))
       default: entries.append((name, nil, nil))
       }
     }

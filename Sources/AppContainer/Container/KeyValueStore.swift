@@ -59,10 +59,10 @@ package struct KeyValueStore: Sendable {
       found.append("values of \(total) bytes together, where iCloud takes \(Self.byteLimit)")
     }
     let large = sizes.count { $0 > Self.byteLimit }
-    if large > 0 { found.append("\(Self.counted(large, "value")) of more than \(Self.byteLimit) bytes") }
+    if large > 0 { found.append("\(large.counted("value")) of more than \(Self.byteLimit) bytes") }
     let long = values.keys.count { $0.text.utf16.count > Self.keyLengthLimit }
     if long > 0 {
-      found.append("\(Self.counted(long, "key")) of more than \(Self.keyLengthLimit) UTF-16 characters")
+      found.append("\(long.counted("key")) of more than \(Self.keyLengthLimit) UTF-16 characters")
     }
     return found
   }
@@ -81,10 +81,6 @@ package struct KeyValueStore: Sendable {
     throw DrydockError(
       .limit, "the iCloud key-value store would be beyond its limits: \(excess); nothing was changed",
       path: path)
-  }
-
-  private static func counted(_ count: Int, _ noun: String) -> String {
-    "\(count) \(noun)\(count == 1 ? "" : "s")"
   }
 
   private static func size(_ value: PropertyListValue) -> Int {

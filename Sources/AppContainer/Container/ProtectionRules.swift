@@ -1,37 +1,28 @@
 import FileSystem
 import Formats
 
-/// The protection classes that `drydock.yaml` requires: `protection: [{path: "Documents/**", require: complete}]`.
-package struct ProtectionRules: Sendable, Equatable {
-  package struct Rule: Sendable, Equatable {
-    /// The pattern as it is written.
-    package let path: String
-    package let required: ProtectionClass
-    fileprivate let pattern: GlobPattern
-  }
+/// A protection class that `drydock.yaml` requires of paths: `protection: [{path: "Documents/**", require: complete}]`.
+package struct ProtectionRule: Sendable, Equatable {
+  package let pattern: GlobPattern
+  package let required: ProtectionClass
 
-  private var rules: [Rule] = []
-
-  package init() {}
-
-  init(_ node: YAMLNode) throws {
-    rules = try node.elements("`protection`").map { element in
+  static func list(_ node: YAMLNode) throws -> [ProtectionRule] {
+    try node.elements("`protection`").map { element in
       let reader = try YAMLReader(element, what: "a rule of `protection`", keys: ["path", "require"])
       let path = try reader.required("path").text("`path`")
       _ = try reader.required("require")
       guard let required: ProtectionClass = try reader.choice("require") else {
         throw reader.position.error("`require` is a protection class")
       }
-      return Rule(path: path, required: required, pattern: GlobPattern(path))
+      return ProtectionRule(pattern: GlobPattern(path), required: required)
     }
   }
+}
 
-  package var isEmpty: Bool { rules.isEmpty }
-
+extension [ProtectionRule] {
   /// The first rule for a file, by its path or by a directory above it.
-  package func rule(for path: ContainerPath) -> Rule? {
-    if rules.isEmpty { return nil }
-    return rules.first { rule in
+  package func rule(for path: ContainerPath) -> ProtectionRule? {
+    first { rule in
       rule.pattern.matches(path) || path.ancestors.contains { rule.pattern.matches($0, isDirectory: true) }
     }
   }
@@ -39,7 +30,7 @@ package struct ProtectionRules: Sendable, Equatable {
   /// The rule that a file with a class breaks; nil when it has the required class or a stronger one.
   ///
   /// - Parameter recorded: nil when none is recorded, which is Apple's default.
-  package func broken(by path: ContainerPath, with recorded: ProtectionClass?) -> Rule? {
+  package func broken(by path: ContainerPath, with recorded: ProtectionClass?) -> ProtectionRule? {
     guard let rule = rule(for: path),
       (recorded ?? .completeUntilFirstUserAuthentication).isWeaker(than: rule.required)
     else { return nil }
@@ -48,17 +39,13 @@ package struct ProtectionRules: Sendable, Equatable {
 }
 
 extension ProtectionClass {
-  private var rank: Int {
-    switch self {
-    case .none: 0
-    case .completeUntilFirstUserAuthentication: 1
-    case .completeUnlessOpen: 2
-    case .completeWhenUserInactive: 3
-    case .complete: 4
-    }
-  }
+  private static let byStrength: [ProtectionClass] = [
+    .none, .completeUntilFirstUserAuthentication, .completeUnlessOpen, .completeWhenUserInactive, .complete,
+  ]
 
-  package func isWeaker(than other: ProtectionClass) -> Bool { rank < other.rank }
+  package func isWeaker(than other: ProtectionClass) -> Bool {
+    Self.byStrength.prefix { $0 != other }.contains(self)
+  }
 }
 
 extension Directory {

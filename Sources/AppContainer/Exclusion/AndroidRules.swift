@@ -12,45 +12,75 @@ package struct AndroidConfiguration: Sendable, Equatable {
   package var transfer = AndroidTransfer.cloud
   /// Whether the transfer counts as encrypted on the client.
   package var isEncrypted = false
-  /// Up to Android 11.
-  var fullBackupContent: AndroidRuleFile?
-  /// Since Android 12.
-  var dataExtractionRules: AndroidRuleFile?
+  /// The sections of Android's two rule files, by the names of their elements.
+  private var sections: [String: AndroidRules] = [:]
+  /// Notes on rules without effect, each with `file:line`.
+  package private(set) var notes: [String] = []
 
-  package init() {}
+  /// The root elements of the rule files, which are the keys of their paths: up to Android 11, with the rules themselves, and
+  /// since Android 12, with a section for each transfer.
+  fileprivate static let (fullBackupContent, dataExtractionRules) = (
+    "full-backup-content", "data-extraction-rules"
+  )
+
+  private static let sizeLimit = 1 << 20
 
   /// Reads the mapping. Files are relative to `folder`.
   init(_ node: YAMLNode, folder: String) throws {
-    let reader = try YAMLReader(
-      node, what: "android",
-      keys: ["full-backup-content", "data-extraction-rules", "transfer", "client-side-encryption"])
+    let roots = [Self.fullBackupContent, Self.dataExtractionRules]
+    let reader = try YAMLReader(node, what: "android", keys: roots + ["transfer", "client-side-encryption"])
     transfer = try reader.choice("transfer") ?? .cloud
     isEncrypted = try reader.boolean("client-side-encryption") ?? false
-    let read = { (key: String, root: AndroidRuleFile.Root) throws -> AndroidRuleFile? in
-      guard let path = try reader.text(key) else { return nil }
-      return try AndroidRuleFile(ContainerConfiguration.absolute(path, in: folder), root)
+    for root in roots {
+      guard let path = try reader.text(root) else { continue }
+      try read(ContainerConfiguration.absolute(path, in: folder), root: root)
     }
-    fullBackupContent = try read("full-backup-content", .fullBackupContent)
-    dataExtractionRules = try read("data-extraction-rules", .dataExtractionRules)
   }
 
-  /// Notes on rules without effect, each with `file:line`.
-  package var notes: [String] { (fullBackupContent?.notes ?? []) + (dataExtractionRules?.notes ?? []) }
+  /// Reads a rule file as Android reads it. Throws ``DrydockError`` (`badConfiguration`) with `file:line`.
+  private mutating func read(_ file: String, root: String) throws {
+    let bytes: [UInt8]
+    do {
+      let (folder, name) = try ContainerPath.split(file)
+      bytes = try Directory(folder).contents(name, limit: Self.sizeLimit)
+    } catch var error as DrydockError {
+      error.code = .badConfiguration
+      throw error
+    }
+    // Entities can read other files or expand a small file; not every XMLParser reports them.
+    if let declaration = bytes.firstRange(of: Array("<!DOCTYPE".utf8)) {
+      let line = bytes[..<declaration.lowerBound].count { $0 == UInt8(ascii: "\n") } + 1
+      throw DrydockError(
+        .badConfiguration,
+        "\(file):\(line): a document type declaration, which is not allowed; remove it")
+    }
+    guard !bytes.contains(0) else {
+      throw DrydockError(.badConfiguration, "\(file):1: not UTF-8; save the file as UTF-8")
+    }
+    let reader = AndroidRuleReader(file: file, root: root)
+    let parser = XMLParser(data: Data(bytes))
+    parser.shouldResolveExternalEntities = false
+    parser.delegate = reader
+    let isWhole = parser.parse()
+    if let error = reader.failure { throw error }
+    guard isWhole, reader.isFinished else {
+      throw DrydockError(
+        .badConfiguration, "\(file):\(max(parser.lineNumber, 1)): not well-formed XML; correct the file")
+    }
+    sections.merge(reader.sections) { $1 }
+    notes += reader.notes
+  }
 
   /// The rules of the transfer, applied to a container; nil when there are none.
   func rules(isDirectory: (ContainerPath) -> Bool) -> AndroidRules? {
-    let section =
-      dataExtractionRules?.section(for: transfer)
-      ?? fullBackupContent?.section(for: transfer)
-    guard let section else { return nil }
+    let found = [transfer.element, Self.fullBackupContent].lazy.compactMap { sections[$0] }
+    guard var section = found.first(where: { !$0.rules.isEmpty || $0.needsEncryption }) else { return nil }
     var flags: Set<String> = []
     if isEncrypted { flags.insert("clientSideEncryption") }
     if transfer == .device { flags.insert("deviceToDeviceTransfer") }
-    let disabled =
-      section.needsEncryption && !isEncrypted
-      ? "\(section.source): Android does not back this up without encryption; set client-side-encryption"
-      : nil
-    return AndroidRules(section.rules, flags: flags, disabled: disabled, isDirectory: isDirectory)
+    section.needsEncryption = section.needsEncryption && !isEncrypted
+    section.rules = section.rules.map { $0.applied(flags, isDirectory: isDirectory) }
+    return section
   }
 }
 
@@ -77,8 +107,8 @@ struct AndroidRule: Sendable, Equatable {
   var isInclude: Bool
   /// The domain's directory in the container; nil for other storage.
   var directory: ContainerPath?
-  /// The path below the domain; the root for the whole domain.
-  var path: ContainerPath
+  /// What it covers, with everything below; nothing in other storage.
+  var paths: [ContainerPath]
   /// The flags that an include requires.
   var requiredFlags: Set<String> = []
   /// The element as text, after the file's name and line.
@@ -90,128 +120,52 @@ struct AndroidRule: Sendable, Equatable {
     "external": nil,
     "device_root": nil, "device_file": nil, "device_database": nil, "device_sharedpref": nil,
   ]
-}
 
-/// The rules of a section, applied to a container.
-struct AndroidRules: Sendable {
-  private struct Placed: Sendable {
-    var path: ContainerPath
-    var source: String
-    /// The whole domain `root` does not include the other domains.
-    var isWholeRoot = false
+  private static let otherDomains: [ContainerPath] = ["files", "databases", .sharedPreferences]
 
-    func covers(_ other: ContainerPath) -> Bool {
-      if isWholeRoot { return !Self.otherDomains.contains { other == $0 || other.isInside($0) } }
+  /// The rule for a transfer and a container, with the files that Android adds to one by its name. An include that requires
+  /// another flag than the transport's covers nothing.
+  ///
+  /// - Parameter isDirectory: whether a path of the container is a directory.
+  func applied(_ flags: Set<String>, isDirectory: (ContainerPath) -> Bool) -> AndroidRule {
+    var rule = self
+    if isInclude, !requiredFlags.isSubset(of: flags) { rule.paths = [] }
+    guard let path = rule.paths.first, path != directory, !isDirectory(path) else { return rule }
+    if directory == "databases" { rule.paths += [path.withSuffix("-journal"), path.withSuffix("-wal")] }
+    if directory == .sharedPreferences, !path.nameString.hasSuffix(".xml") {
+      rule.paths.append(path.withSuffix(".xml"))
+    }
+    return rule
+  }
+
+  func covers(_ other: ContainerPath) -> Bool {
+    paths.contains { path in
+      // The whole domain `root` does not include the other domains.
+      if path.isRoot { return !Self.otherDomains.contains { other == $0 || other.isInside($0) } }
       return other == path || other.isInside(path)
     }
-
-    static let otherDomains: [ContainerPath] = ["files", "databases", "shared_prefs"]
   }
+}
 
-  private var includes: [Placed] = []
-  private var excludes: [Placed] = []
-  private let includesSomething: Bool
-  private let disabled: String?
-
-  /// - Parameters:
-  ///   - flags: the flags of the transport; an include that requires another one is skipped.
-  ///   - disabled: why Android would make no backup.
-  ///   - isDirectory: whether a path of the container is a directory.
-  init(
-    _ rules: [AndroidRule], flags: Set<String>, disabled: String?, isDirectory: (ContainerPath) -> Bool
-  ) {
-    self.disabled = disabled
-    let valid = rules.filter { !$0.isInclude || $0.requiredFlags.isSubset(of: flags) }
-    // Even a skipped include means that only included paths are backed up.
-    includesSomething = rules.contains(where: \.isInclude)
-    for rule in valid {
-      guard let directory = rule.directory else { continue }
-      let path = rule.path.isRoot ? directory : rule.path.rebased(from: .root, to: directory)
-      var paths = [path]
-      if !rule.path.isRoot, !isDirectory(path) {
-        if directory == "databases" { paths += [path.withSuffix("-journal"), path.withSuffix("-wal")] }
-        if directory == .sharedPreferences, !path.nameString.hasSuffix(".xml") {
-          paths.append(path.withSuffix(".xml"))
-        }
-      }
-      let placed = paths.map { Placed(path: $0, source: rule.source, isWholeRoot: path.isRoot) }
-      if rule.isInclude { includes += placed } else { excludes += placed }
-    }
-  }
+/// The rules of a section of a file.
+struct AndroidRules: Sendable, Equatable {
+  var rules: [AndroidRule] = []
+  /// `disableIfNoEncryptionCapabilities`: whether Android makes no backup for lack of encryption.
+  var needsEncryption = false
+  /// `file:line: <name>`.
+  var source: String
 
   /// Why a path is excluded; nil when it is included. Directories above an included path are included.
   func reason(against path: ContainerPath, isDirectory: Bool) -> String? {
-    if let disabled { return disabled }
-    if let rule = excludes.first(where: { $0.covers(path) }) { return rule.source }
-    guard includesSomething, !includes.contains(where: { $0.covers(path) }) else { return nil }
-    if isDirectory, includes.contains(where: { $0.path.isInside(path) }) { return nil }
+    if needsEncryption {
+      return "\(source): Android does not back this up without encryption; set client-side-encryption"
+    }
+    if let rule = rules.first(where: { !$0.isInclude && $0.covers(path) }) { return rule.source }
+    // Even an include that covers nothing means that only included paths are backed up.
+    let includes = rules.lazy.filter(\.isInclude)
+    guard !includes.isEmpty, !includes.contains(where: { $0.covers(path) }) else { return nil }
+    if isDirectory, includes.contains(where: { $0.paths.contains { $0.isInside(path) } }) { return nil }
     return "not covered by an <include> of the rules"
-  }
-}
-
-/// One of Android's two backup rule files, read as Android reads it.
-struct AndroidRuleFile: Sendable, Equatable {
-  /// The two kinds, by their root element.
-  enum Root: String {
-    case fullBackupContent = "full-backup-content"
-    case dataExtractionRules = "data-extraction-rules"
-  }
-
-  struct Section: Sendable, Equatable {
-    var rules: [AndroidRule] = []
-    /// `disableIfNoEncryptionCapabilities`.
-    var needsEncryption = false
-    /// `file:line: <name>`.
-    var source: String
-  }
-
-  /// By the element's name. The only section of a `<full-backup-content>` has the root's name.
-  private(set) var sections: [String: Section] = [:]
-  private(set) var notes: [String] = []
-
-  private static let sizeLimit = 1 << 20
-
-  /// Reads a file. Throws ``DrydockError`` (`badConfiguration`) with `file:line`.
-  init(_ path: String, _ root: Root) throws {
-    let bytes: [UInt8]
-    do {
-      let (folder, name) = try ContainerPath.split(path)
-      bytes = try Directory(folder).contents(name, limit: Self.sizeLimit)
-    } catch var error as DrydockError {
-      error.code = .badConfiguration
-      throw error
-    }
-    try self.init(bytes, file: path, root)
-  }
-
-  init(_ bytes: [UInt8], file: String, _ root: Root) throws {
-    // Entities can read other files or expand a small file; not every XMLParser reports them.
-    if let declaration = bytes.firstRange(of: Array("<!DOCTYPE".utf8)) {
-      let line = bytes[..<declaration.lowerBound].count { $0 == UInt8(ascii: "\n") } + 1
-      throw DrydockError(
-        .badConfiguration,
-        "\(file):\(line): a document type declaration, which is not allowed; remove it")
-    }
-    guard !bytes.contains(0) else {
-      throw DrydockError(.badConfiguration, "\(file):1: not UTF-8; save the file as UTF-8")
-    }
-    let reader = AndroidRuleReader(file: file, root: root)
-    let parser = XMLParser(data: Data(bytes))
-    parser.shouldResolveExternalEntities = false
-    parser.delegate = reader
-    let isWhole = parser.parse()
-    if let error = reader.failure { throw error }
-    guard isWhole, reader.isFinished else {
-      throw DrydockError(
-        .badConfiguration, "\(file):\(max(parser.lineNumber, 1)): not well-formed XML; correct the file")
-    }
-    (sections, notes) = (reader.sections, reader.notes)
-  }
-
-  /// The rules for a transfer; nil when the file has none.
-  func section(for transfer: AndroidTransfer) -> Section? {
-    let section = sections[transfer.element] ?? sections[Root.fullBackupContent.rawValue]
-    return section.flatMap { $0.rules.isEmpty && !$0.needsEncryption ? nil : $0 }
   }
 }
 
@@ -219,18 +173,18 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
   private let file: String
   /// The name without its directory, which archives record.
   private var fileName: String { file.split(separator: "/").last.map(String.init) ?? file }
-  private let root: AndroidRuleFile.Root
+  /// The name of the root element.
+  private let root: String
+  /// Whether there are sections between the root and the rules.
+  private var hasSections: Bool { root == AndroidConfiguration.dataExtractionRules }
   private var open: [String] = []
   private var section: String?
-  private(set) var sections: [String: AndroidRuleFile.Section] = [:]
+  private(set) var sections: [String: AndroidRules] = [:]
   private(set) var notes: [String] = []
   private(set) var failure: DrydockError?
   private(set) var isFinished = false
 
-  init(file: String, root: AndroidRuleFile.Root) {
-    self.file = file
-    self.root = root
-  }
+  init(file: String, root: String) { (self.file, self.root) = (file, root) }
 
   func parser(
     _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
@@ -249,7 +203,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
     _ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?
   ) {
     if !open.isEmpty { open.removeLast() }
-    if open.count == 1, root == .dataExtractionRules { section = nil }
+    if open.count == 1, hasSections { section = nil }
     if open.isEmpty { isFinished = true }
   }
 
@@ -262,19 +216,17 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
   private static let transfers = AndroidTransfer.allCases.map(\.element)
 
   private func start(_ name: String, _ attributes: [String: String], line: Int) throws {
-    switch (open.count, root) {
-    case (0, _):
-      guard name == root.rawValue else {
-        throw error(line, "the root element is <\(name)>, not <\(root.rawValue)>")
-      }
-      if root == .fullBackupContent { begin(name, attributes, line) }
-    case (1, .dataExtractionRules):
+    switch open.count {
+    case 0:
+      guard name == root else { throw error(line, "the root element is <\(name)>, not <\(root)>") }
+      if !hasSections { begin(name, attributes, line) }
+    case 1 where hasSections:
       guard Self.transfers.contains(name) else {
         throw error(
           line, "<\(name)> is not a section; \(NearestWord.hint(for: name, among: Self.transfers))")
       }
       begin(name, attributes, line)
-    case (1, .fullBackupContent), (2, .dataExtractionRules):
+    case hasSections ? 2 : 1:
       // Parameters for the other system, not a rule.
       if section == "cross-platform-transfer", name == "platform-specific-params" { return }
       guard name == "include" || name == "exclude" else {
@@ -287,7 +239,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
 
   private func begin(_ name: String, _ attributes: [String: String], _ line: Int) {
     section = name
-    var opened = sections[name] ?? AndroidRuleFile.Section(source: "\(fileName):\(line): <\(name)>")
+    var opened = sections[name] ?? AndroidRules(source: "\(fileName):\(line): <\(name)>")
     opened.needsEncryption =
       opened.needsEncryption
       || (name == "cloud-backup" && attributes["disableIfNoEncryptionCapabilities"] == "true")
@@ -316,7 +268,8 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
     if let section {
       sections[section]?.rules.append(
         AndroidRule(
-          isInclude: name == "include", directory: directory, path: path,
+          isInclude: name == "include", directory: directory,
+          paths: directory.map { [path.rebased(from: .root, to: $0)] } ?? [],
           requiredFlags: name == "include" ? Set(flags ?? []) : [], source: "\(fileName):\(text)"))
     }
   }

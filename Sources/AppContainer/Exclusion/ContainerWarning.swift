@@ -195,8 +195,8 @@ extension ContainerWarning {
   private static func rootWarnings(_ root: Directory, _ container: Container) -> [Self] {
     var found: [String] = []
     if let metadata = try? root.metadata(.root) { found += metadata.exclusionFlags.map(\.rawValue) }
-    if let status = try? root.status(CacheTag.name),
-      (try? CacheTag.isValid(status, CacheTag.name, in: root)) == true
+    if let status = try? root.status(Exclusion.cacheTag),
+      (try? Exclusion.isCacheTag(status, Exclusion.cacheTag, in: root)) == true
     {
       found.append(Exclusion.Rule.cacheTag.rawValue)
     }

@@ -79,38 +79,15 @@ package struct Decision: Hashable, Sendable {
 
 /// Decides, path by path from the root down, what is excluded from backups.
 package struct ExclusionRules: Sendable {
-  /// The properties of a path that rules use.
-  struct Subject {
-    var path: ContainerPath
-    var type: FileType
-    var isNoDump = false
-    /// Where its attributes are: the open directory and the name in it; nil when it does not exist.
-    var source: (directory: Directory, name: ContainerPath)?
-
-    func attributeNames() throws -> [String] {
-      do {
-        return try source.map { try $0.directory.attributeNames(of: $0.name) } ?? []
-      } catch let error as DrydockError where error.code == .notFound {
-        return []
-      }
-    }
-
-    func attributeValue(_ attribute: String) throws -> [UInt8]? {
-      do {
-        return try source.flatMap { try $0.directory.attribute(attribute, of: $0.name) }
-      } catch let error as DrydockError where error.code == .notFound {
-        return nil
-      }
-    }
-  }
-
   private let layout: ContainerLayout
   private let history: ContainerPath
   /// The layout's lists, cached: every path is compared with them.
   private let includedRoots: [ContainerPath]?
   private let skipped: [ContainerPath]
   private let android: AndroidRules?
-  private let exclude, include: PatternList
+  private let exclude: PatternList
+  /// What is included even below an excluded directory.
+  let include: PatternList
   private let groups: Set<String>
 
   /// The rules of a container's layout and of `drydock.yaml`.
@@ -131,47 +108,42 @@ package struct ExclusionRules: Sendable {
       ? configuration.android?.rules { path in (try? root?.status(path))??.type == .directory } : nil
   }
 
-  /// Whether a path below an excluded directory can be included.
-  func mayInclude(below directory: ContainerPath) -> Bool { include.mayMatch(below: directory) }
-
-  /// Whether a pattern includes a path below an excluded directory.
-  func includes(_ path: ContainerPath, type: FileType) -> Bool {
-    if case .matched = include.verdict(of: path, isDirectory: type == .directory) { true } else { false }
-  }
-
   /// Whether a backup may include anything below a directory, judged by its path alone.
   package func mayTake(below directory: ContainerPath) -> Bool {
-    guard let decision = try? decision(of: Subject(path: directory, type: .directory), above: .none) else {
+    guard let decision = try? decision(of: directory, .directory, above: .none) else {
       return true
     }
-    return decision.effective == nil || mayInclude(below: directory)
+    return decision.effective == nil || include.mayMatch(below: directory)
   }
 
   /// The decision for a path, given the decision for the directory above it.
-  func decision(of subject: Subject, above: Decision) throws -> Decision {
-    if isList(subject.path) { return .none }
-    if isState(subject.path) {
-      return Decision(
-        exclusion: Exclusion(rule: .state, origin: subject.path, detail: "Drydock's state"))
+  ///
+  /// - Parameter entry: nil when it does not exist, or only its name counts.
+  func decision(
+    of path: ContainerPath, _ type: FileType, _ entry: DirectoryListing.Entry? = nil, above: Decision
+  ) throws -> Decision {
+    if isList(path) { return .none }
+    if isState(path) {
+      return Decision(exclusion: Exclusion(rule: .state, origin: path, detail: "Drydock's state"))
     }
     // A database is stored as a whole or not at all.
     if above.exclusion?.rule == .state || above.unit != nil { return above }
     return Decision(
-      exclusion: try above.exclusion ?? ownExclusion(of: subject),
-      inclusion: inclusion(of: subject, above: above.inclusion))
+      exclusion: try above.exclusion ?? ownExclusion(of: path, type, entry),
+      inclusion: inclusion(of: path, type, above: above.inclusion))
   }
 
-  private func inclusion(of subject: Subject, above: Inclusion?) -> Inclusion? {
+  private func inclusion(of path: ContainerPath, _ type: FileType, above: Inclusion?) -> Inclusion? {
     // The history and the directories above it are always included.
-    if subject.path == history || history.isInside(subject.path) {
+    if path == history || history.isInside(path) {
       return Inclusion(
         rule: .history, origin: history, detail: "the history of migrations is always included")
     }
-    switch include.verdict(of: subject.path, isDirectory: subject.type == .directory) {
-    case .matched(let pattern): return Inclusion(rule: .include, origin: subject.path, detail: pattern)
-    case .negated: return nil
-    case .silent: return above?.rule == .include ? above : nil
+    guard let pattern = include.decisive(for: path, isDirectory: type == .directory) else {
+      return above?.rule == .include ? above : nil
     }
+    return pattern.isNegated
+      ? nil : Inclusion(rule: .include, origin: path, detail: pattern.description)
   }
 
   // MARK: Groups
@@ -190,30 +162,31 @@ package struct ExclusionRules: Sendable {
 
   // MARK: The rules
 
-  private func ownExclusion(of subject: Subject) throws -> Exclusion? {
-    let path = subject.path
-    if let detail = layoutReason(for: subject) {
+  private func ownExclusion(
+    of path: ContainerPath, _ type: FileType, _ entry: DirectoryListing.Entry?
+  ) throws -> Exclusion? {
+    if let detail = layoutReason(for: path, type) {
       return Exclusion(rule: .layout, origin: path, detail: detail)
     }
-    let names = try subject.attributeNames()
-    if let found = try ExclusionAttributes.rule(among: names, value: subject.attributeValue) {
-      return Exclusion(rule: found.rule, origin: path, detail: found.attribute)
+    if let entry {
+      if let found = try Exclusion.rule(among: entry.attributeNames(), value: entry.attribute) {
+        return Exclusion(rule: found.rule, origin: path, detail: found.attribute)
+      }
+      if entry.status.isNoDump {
+        return Exclusion(rule: .noDump, origin: path, detail: "the inode has the flag nodump")
+      }
     }
-    if subject.isNoDump {
-      return Exclusion(rule: .noDump, origin: path, detail: "the inode has the flag nodump")
-    }
-    if !isInGroup(path), let detail = android?.reason(against: path, isDirectory: subject.type == .directory)
-    {
+    if !isInGroup(path), let detail = android?.reason(against: path, isDirectory: type == .directory) {
       return Exclusion(rule: .android, origin: path, detail: detail)
     }
-    if case .matched(let pattern) = exclude.verdict(of: path, isDirectory: subject.type == .directory) {
-      return Exclusion(rule: .pattern, origin: path, detail: pattern)
-    }
-    return nil
+    guard let pattern = exclude.decisive(for: path, isDirectory: type == .directory),
+      !pattern.isNegated
+    else { return nil }
+    return Exclusion(rule: .pattern, origin: path, detail: pattern.description)
   }
 
-  private func layoutReason(for subject: Subject) -> String? {
-    var path = subject.path
+  private func layoutReason(for path: ContainerPath, _ type: FileType) -> String? {
+    var path = path
     if let group = path.inGroup, groups.contains(group.id) {
       // A device backup includes everything else in a group: many apps have databases in a group's root.
       path = group.path
@@ -221,6 +194,6 @@ package struct ExclusionRules: Sendable {
       return "backups include \(roots.map(\.description).joined(separator: ", ")) only"
     }
     if skipped.contains(path) { return "\(layout.rawValue) never backs up \(path)" }
-    return layout.reason(againstName: path.name, type: subject.type)
+    return layout.reason(againstName: path.name, type: type)
   }
 }

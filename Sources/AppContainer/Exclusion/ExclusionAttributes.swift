@@ -2,16 +2,17 @@ import AppStores
 import DrydockErrors
 import FileSystem
 
-package enum ExclusionAttributes {
+// The extended attributes that exclude a path.
+extension Exclusion {
   /// Apple's attribute since iOS 5.1. On Linux the name has the prefix `user.`; without it, it comes from archives and macOS.
   ///
   /// Any value excludes the path: Apple's systems write a binary property list, scripts write `com.apple.backupd`, `true` or
   /// nothing.
-  package static let apple = "com.apple.metadata:com_apple_backup_excludeItem"
+  package static let appleAttribute = "com.apple.metadata:com_apple_backup_excludeItem"
   /// Apple's attribute for iOS 5.0.1: one byte, which excludes the path unless it is 0.
-  package static let oldApple = "com.apple.MobileBackup"
+  package static let oldAppleAttribute = "com.apple.MobileBackup"
   /// The attribute of freedesktop.org; only the value `false` excludes the path.
-  package static let robots = "user.xdg.robots.backup"
+  package static let robotsAttribute = "user.xdg.robots.backup"
 
   private static let userPrefix = "user."
 
@@ -21,9 +22,9 @@ package enum ExclusionAttributes {
     let value = Array("bplist00".utf8) + [0x5F, 0x10, UInt8(text.count)] + text
     let numbers = [1, 0, UInt8(value.count)].flatMap { [0, 0, 0, 0, 0, 0, 0, $0] as [UInt8] }
     #if canImport(Darwin)
-      let name = apple
+      let name = appleAttribute
     #else
-      let name = userPrefix + apple
+      let name = userPrefix + appleAttribute
     #endif
     return ExtendedAttribute(name: name, value: value + [8, 0, 0, 0, 0, 0, 0, 1, 1] + numbers)
   }()
@@ -33,17 +34,17 @@ package enum ExclusionAttributes {
   /// - Parameter value: reads the value of an attribute, where it matters.
   package static func rule(
     among names: [String], value: (String) throws -> [UInt8]?
-  ) rethrows -> (rule: Exclusion.Rule, attribute: String)? {
+  ) rethrows -> (rule: Rule, attribute: String)? {
     if names.isEmpty { return nil }
-    if let name = names.first(where: { bare($0) == apple[...] }) { return (.appleAttribute, name) }
-    for name in names where bare(name) == oldApple[...] {
+    if let name = names.first(where: { bare($0) == appleAttribute[...] }) { return (.appleAttribute, name) }
+    for name in names where bare(name) == oldAppleAttribute[...] {
       if let value = try value(name), value.contains(where: { $0 != 0 }) { return (.appleAttribute, name) }
     }
-    for name in names where name == robots {
+    for name in names where name == robotsAttribute {
       guard let value = try value(name) else { continue }
       let text = value.split { $0 <= 0x20 }
       if text.count == 1, text[0].elementsEqual("false".utf8) {
-        return (.robotsAttribute, "\(robots) = false")
+        return (.robotsAttribute, "\(robotsAttribute) = false")
       }
     }
     return nil
@@ -51,7 +52,7 @@ package enum ExclusionAttributes {
 
   /// Whether an attribute is one of Apple's, with or without the prefix of Linux.
   package static func isApple(_ name: String) -> Bool {
-    bare(name) == apple[...] || bare(name) == oldApple[...]
+    [appleAttribute[...], oldAppleAttribute[...]].contains(bare(name))
   }
 
   private static func bare(_ name: String) -> Substring {
@@ -66,29 +67,30 @@ extension FileMetadata {
   /// Sets Apple's attribute, or removes all its forms.
   package mutating func setAppleFlag(_ isSet: Bool) {
     if isSet == hasAppleFlag { return }
-    attributes.removeAll { ExclusionAttributes.isApple($0.name) }
+    attributes.removeAll { Exclusion.isApple($0.name) }
     if isSet {
-      attributes.append(ExclusionAttributes.appleFlag)
+      attributes.append(Exclusion.appleFlag)
       attributes.sort { $0.name < $1.name }
     }
   }
 
   /// The flags of a path that exclude it from backups.
   package var exclusionFlags: [Exclusion.Rule] {
-    let attribute = ExclusionAttributes.rule(among: attributes.map(\.name)) { name in
+    let attribute = Exclusion.rule(among: attributes.map(\.name)) { name in
       attributes.first { $0.name == name }?.value
     }
     return (attribute.map { [$0.rule] } ?? []) + (isNoDump ? [.noDump] : [])
   }
 }
 
-/// The tag of a cache directory (<https://bford.info/cachedir/>).
-package enum CacheTag {
-  package static let name: ContainerPath = "CACHEDIR.TAG"
+// The tag of a cache directory (<https://bford.info/cachedir/>).
+extension Exclusion {
+  package static let cacheTag: ContainerPath = "CACHEDIR.TAG"
   private static let signature = Array("Signature: 8a477f597d28d172789f06886806bc55".utf8)
 
   /// Whether a file is a tag: a regular file that starts with the signature.
-  static func isValid(_ status: FileStatus, _ name: ContainerPath, in directory: Directory) throws -> Bool {
+  static func isCacheTag(_ status: FileStatus, _ name: ContainerPath, in directory: Directory) throws -> Bool
+  {
     guard status.type == .file, status.size >= signature.count else { return false }
     do {
       return try directory.prefix(of: name, signature.count) == signature

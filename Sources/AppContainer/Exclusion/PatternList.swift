@@ -3,57 +3,40 @@ import FileSystem
 /// Patterns as in a `.gitignore`: the last one that matches a path decides, and `!` negates a pattern. Spaces at the end count
 /// only after a `\`; empty lines and lines that start with `#` are ignored (`\!` and `\#` start a name).
 package struct PatternList: Sendable, Equatable {
-  private struct Line: Sendable, Equatable {
-    var text: String
-    var pattern: GlobPattern
-    var isNegated: Bool
-  }
+  private let patterns: [GlobPattern]
 
-  private let lines: [Line]
-
-  /// The result for a path, regardless of the directories above.
-  package enum Verdict: Sendable, Equatable {
-    /// The matching pattern, as written.
-    case matched(String)
-    /// The matching pattern with `!`.
-    case negated(String)
-    case silent
-  }
-
-  package init(_ texts: [String]) {
-    lines = texts.compactMap { text in
-      var bytes = Self.trimmed(Array(text.utf8))
+  package init(_ lines: [String]) {
+    patterns = lines.compactMap { line in
+      var bytes = Self.trimmed(Array(line.utf8))
       guard let first = bytes.first, first != UInt8(ascii: "#") else { return nil }
       let isNegated = first == UInt8(ascii: "!")
       if isNegated { bytes.removeFirst() }
-      return Line(
-        text: text, pattern: GlobPattern(String(decoding: bytes, as: UTF8.self)), isNegated: isNegated)
+      return GlobPattern(String(decoding: bytes, as: UTF8.self), line: line, isNegated: isNegated)
     }
   }
 
-  private init(lines: [Line]) { self.lines = lines }
-
-  /// A list with the lines of another one, which take precedence.
-  package func adding(_ other: PatternList) -> PatternList { PatternList(lines: lines + other.lines) }
-
-  package func verdict(of path: ContainerPath, isDirectory: Bool) -> Verdict {
-    if lines.isEmpty { return .silent }
+  /// The pattern that decides about a path, regardless of the directories above; nil when none matches.
+  package func decisive(for path: ContainerPath, isDirectory: Bool) -> GlobPattern? {
+    if patterns.isEmpty { return nil }
     let components = path.components
-    let last = lines.last { $0.pattern.matches(components: components, isDirectory: isDirectory) }
-    guard let line = last else { return .silent }
-    return line.isNegated ? .negated(line.text) : .matched(line.text)
+    return patterns.last { $0.matches(components: components, isDirectory: isDirectory) }
+  }
+
+  /// Whether a path is in the list, regardless of the directories above.
+  package func contains(_ path: ContainerPath, isDirectory: Bool) -> Bool {
+    decisive(for: path, isDirectory: isDirectory)?.isNegated == false
   }
 
   /// The patterns, as written, and those that match a path, whichever of them counts.
-  package var texts: [String] { lines.map(\.text) }
+  package var texts: [String] { patterns.map(\.description) }
 
   package func texts(matching path: ContainerPath, isDirectory: Bool) -> [String] {
-    lines.filter { $0.pattern.matches(components: path.components, isDirectory: isDirectory) }.map(\.text)
+    patterns.filter { $0.matches(path, isDirectory: isDirectory) }.map(\.description)
   }
 
   /// Whether a path below a directory could match.
   package func mayMatch(below directory: ContainerPath) -> Bool {
-    lines.contains { !$0.isNegated && $0.pattern.mayMatch(below: directory) }
+    patterns.contains { !$0.isNegated && $0.mayMatch(below: directory) }
   }
 
   private static func trimmed(_ bytes: [UInt8]) -> [UInt8] {

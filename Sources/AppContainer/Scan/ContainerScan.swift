@@ -32,32 +32,15 @@ package struct ScannedEntry: Sendable {
 ///
 /// Parents come first, names in the order of their bytes, including the groups' roots but not the list of groups.
 package struct ContainerScan {
-  package enum Step {
-    case entry(ScannedEntry)
-    /// A directory that cannot be listed, a path with an unreadable attribute that a rule needs, or (`inUse`) one that was
-    /// renamed during each search. Nothing below follows.
-    case unreadable(ContainerPath, DrydockError)
-  }
+  /// Handles a directory that cannot be listed, a path with an unreadable attribute that a rule needs, or (`inUse`) one that was
+  /// renamed during each search. Nothing below follows.
+  package typealias Unreadable = (ContainerPath, DrydockError) throws -> Void
 
   /// Captures a group of files that is a directory. False when something changed meanwhile: the directory is listed again.
   package typealias Capture = (FileGroup, Directory, ContainerPath) throws -> Bool
 
   /// How often a directory that changes while it is captured is listed.
   private static let attempts = 10
-
-  /// A directory that is being scanned.
-  private final class OpenDirectory {
-    let listing: DirectoryListing
-    let decision: Decision
-    /// Below an excluded directory: those that lead to an included path.
-    let leading: Set<ContainerPath>?
-    let mount: UInt64
-    var nextEntry = 0
-
-    init(_ listing: DirectoryListing, _ decision: Decision, leading: Set<ContainerPath>?, mount: UInt64) {
-      (self.listing, self.decision, self.leading, self.mount) = (listing, decision, leading, mount)
-    }
-  }
 
   private typealias FoundDirectory = (
     path: ContainerPath, entry: DirectoryListing.Entry, decision: Decision, leading: Set<ContainerPath>?
@@ -70,10 +53,10 @@ package struct ContainerScan {
   private let names: TreeNames?
   private let capture: Capture?
   private var isStarted = false
-  private var open: [OpenDirectory] = []
+  /// The directories that are being scanned, from the root inwards.
+  private var open: [DirectoryListing] = []
   /// The directory that was returned last, which the next step enters.
   private var found: FoundDirectory?
-  private var unreadable: [(path: ContainerPath, error: DrydockError)] = []
 
   /// - Parameters:
   ///   - entersExcluded: whether to enter excluded directories, of which otherwise only the topmost is an entry.
@@ -87,108 +70,99 @@ package struct ContainerScan {
     (self.deepest, self.names, self.capture) = (deepest, names, capture)
   }
 
-  /// The next entry; nil at the end. Throws the error of an unreadable path.
-  package mutating func nextEntry() throws -> ScannedEntry? {
-    switch try next() {
-    case .entry(let entry): return entry
-    case .unreadable(_, let error): throw error
-    case nil: return nil
-    }
-  }
-
-  /// The next entry or unreadable path; nil at the end.
-  package mutating func next() throws -> Step? {
+  /// The next entry; nil at the end.
+  ///
+  /// - Parameter unreadable: by default the error is thrown.
+  package mutating func nextEntry(unreadable: Unreadable = { throw $1 }) throws -> ScannedEntry? {
     if !isStarted {
       isStarted = true
-      try enter(root, .root, at: .root, .none, leading: nil, mount: root.status().mount)
+      try enter(root, .root, at: .root, .none, leading: nil, mount: root.status().mount, unreadable)
     }
     while true {
-      if !unreadable.isEmpty {
-        let (path, error) = unreadable.removeFirst()
-        return .unreadable(path, error)
-      }
       if let directory = found {
         found = nil
-        try enter(directory)
+        try enter(directory, unreadable)
         continue
       }
       guard let top = open.last else { return nil }
-      guard top.nextEntry < top.listing.entries.count else {
+      guard top.nextEntry < top.entries.count else {
         open.removeLast()
         continue
       }
-      let entry = top.listing.entries[top.nextEntry]
+      let entry = top.entries[top.nextEntry]
       top.nextEntry += 1
-      let path = top.listing.path.appending(name: entry.name.bytes)
-      if top.listing.directory.isGroupList(entry.name) {
-        let list = try top.listing.directory.directory(entry.name)
-        try enter(list, path, at: path, .none, leading: nil, mount: top.mount)
+      let path = top.path.appending(name: entry.name.bytes)
+      if top.directory.isGroupList(entry.name) {
+        let list = try top.directory.directory(entry.name)
+        try enter(list, path, at: path, .none, leading: nil, mount: top.mount, unreadable)
         continue
       }
       do {
-        return .entry(try scanned(entry, path, in: top))
+        return try scanned(entry, path, in: top)
       } catch let error as DrydockError {
-        return .unreadable(path, error)
+        try unreadable(path, error)
       }
     }
   }
 
   private mutating func scanned(
-    _ entry: DirectoryListing.Entry, _ path: ContainerPath, in parent: OpenDirectory
+    _ entry: DirectoryListing.Entry, _ path: ContainerPath, in parent: DirectoryListing
   ) throws -> ScannedEntry {
-    let (listing, status) = (parent.listing, entry.status)
-    let kind = listing.kind(of: entry.name, status, mount: parent.mount)
-    var decision = try listing.decision(
-      of: entry.name, status, type: status.type, above: parent.decision, rules)
+    let kind = parent.kind(of: entry)
+    var decision = try parent.decision(of: entry.name, entry, type: entry.status.type, rules)
     if kind == .directory {
-      let leading = try leadingDirectories(
-        path, decision, known: parent.leading, in: entry.directory, entry.localName, parent.mount)
-      if leading?.contains(path) == true { decision.inclusion = Self.above(path) }
+      let leading = try leadingDirectories(path, &decision, entry, in: parent)
       if decision.effective == nil || entersExcluded {
         found = (path, entry, decision, leading)
       }
     }
     return ScannedEntry(
-      path: path, currentPath: entry.currentPath, status: status, kind: kind, decision: decision,
-      group: listing.groups[entry.name])
+      path: path, currentPath: entry.currentPath, status: entry.status, kind: kind, decision: decision,
+      group: parent.groups[entry.name])
   }
 
-  private mutating func enter(_ found: FoundDirectory) throws {
-    let (path, status) = (found.path, found.entry.status)
+  private mutating func enter(_ found: FoundDirectory, _ unreadable: Unreadable) throws {
+    let path = found.path
+    let opened: (directory: Directory, now: ContainerPath)
     do {
       guard path.components.count <= deepest else {
         throw DrydockError(
           .unsupported, "more than \(deepest) directories deep, which is not supported; move it up",
           path: path.description)
       }
-      let (directory, now) = try opened(found.entry, path)
-      try enter(directory, path, at: now, found.decision, leading: found.leading, mount: status.mount)
+      opened = try self.opened(found.entry, path)
     } catch let error as DrydockError {
       // A directory that was removed meanwhile is not an error.
-      if error.code != .notFound { unreadable.append((path, error)) }
+      if error.code != .notFound { try unreadable(path, error) }
+      return
     }
+    try enter(
+      opened.directory, path, at: opened.now, found.decision, leading: found.leading,
+      mount: found.entry.status.mount, unreadable)
   }
 
   private mutating func enter(
     _ directory: Directory, _ path: ContainerPath, at current: ContainerPath, _ decision: Decision,
-    leading: Set<ContainerPath>?, mount: UInt64
+    leading: Set<ContainerPath>?, mount: UInt64, _ unreadable: Unreadable
   ) throws {
+    var listing: DirectoryListing
+    var group: FileGroup?
     do {
-      var listing: DirectoryListing
-      var group: FileGroup?
       var attempts = 0
       repeat {
-        listing = try DirectoryListing(directory, path, at: current, names: names, databases: root.databases)
+        listing = try DirectoryListing(
+          directory, path, at: current, decision, leading: leading, mount: mount, names: names,
+          databases: root.databases)
         group = listing.groups.values.first.flatMap { $0.isDirectory ? $0 : nil }
         attempts += 1
       } while try group.map { try capture?($0, directory, path) == false } ?? false
         && attempts <= Self.attempts
-      if group == nil, names?.unstable.contains(path) ?? false { unreadable.append((path, unsettled(path))) }
-      unreadable += listing.unsettled.map { ($0, unsettled($0)) }
-      open.append(OpenDirectory(listing, decision, leading: leading, mount: mount))
     } catch let error as DrydockError {
-      unreadable.append((path, error))
+      return try unreadable(path, error)
     }
+    if group == nil, names?.unstable.contains(path) ?? false { try unreadable(path, unsettled(path)) }
+    for path in listing.unsettled { try unreadable(path, unsettled(path)) }
+    open.append(listing)
   }
 
   private func unsettled(_ path: ContainerPath) -> DrydockError {
@@ -226,49 +200,43 @@ package struct ContainerScan {
 
   // MARK: Includes below what is excluded
 
-  private static func above(_ path: ContainerPath) -> Inclusion {
-    Inclusion(rule: .above, origin: path, detail: "a path below is included")
-  }
-
-  /// The directories from an excluded one down that lead to an included path: they are stored for their modes and times.
-  /// Searched once for each topmost excluded directory, and only where a pattern can match; nil for one that is not
-  /// excluded.
+  /// The directories from an excluded one down that lead to an included path: they are stored for their modes and times, which
+  /// the decision then says of this one. Searched once for each topmost excluded directory, and only where a pattern can
+  /// match; nil for one that is not excluded.
   private func leadingDirectories(
-    _ path: ContainerPath, _ decision: Decision, known: Set<ContainerPath>?, in parent: Directory,
-    _ name: ContainerPath, _ mount: UInt64
+    _ path: ContainerPath, _ decision: inout Decision, _ entry: DirectoryListing.Entry,
+    in parent: DirectoryListing
   ) throws -> Set<ContainerPath>? {
     guard let rule = decision.effective?.rule, rule != .state, decision.unit == nil else { return nil }
-    if let known { return known }
-    var found: Set<ContainerPath> = []
-    _ = try isLeading(path, in: parent, name, mount, &found)
-    return found
+    let leading = try parent.leading ?? leadingDirectories(from: path, entry)
+    if leading.contains(path) {
+      decision.inclusion = Inclusion(rule: .above, origin: path, detail: "a path below is included")
+    }
+    return leading
   }
 
-  private func isLeading(
-    _ path: ContainerPath, in parent: Directory, _ name: ContainerPath, _ mount: UInt64,
-    _ found: inout Set<ContainerPath>
-  ) throws -> Bool {
-    guard rules.mayInclude(below: path) else { return false }
+  private func leadingDirectories(
+    from path: ContainerPath, _ entry: DirectoryListing.Entry
+  ) throws -> Set<ContainerPath> {
+    var found: Set<ContainerPath> = []
+    guard rules.include.mayMatch(below: path) else { return found }
     let directory: Directory
     do {
-      directory = try parent.directory(name)
+      directory = try entry.directory.directory(entry.localName)
     } catch let error as DrydockError where error.code == .notFound {
-      return false
+      return found
     }
-    var leads = false
-    for name in try directory.names().map(ContainerPath.init(unchecked:)) {
-      guard let status = try directory.status(name) else { continue }
-      let child = path.appending(unchecked: name.bytes)
-      if rules.includes(child, type: status.type) {
-        leads = true
-      } else if status.type == .directory, status.mount == mount,
-        try isLeading(child, in: directory, name, mount, &found)
-      {
-        leads = true
+    try directory.walk { below in
+      let child = path.appending(unchecked: below.path.bytes)
+      let isDirectory = below.status.type == .directory
+      if rules.include.contains(child, isDirectory: isDirectory) {
+        found.formUnion(child.ancestors.prefix { $0 != path })
+        found.insert(path)
+        return .over
       }
+      return isDirectory && rules.include.mayMatch(below: child) ? .into : .over
     }
-    if leads { found.insert(path) }
-    return leads
+    return found
   }
 
   // MARK: One path
@@ -283,32 +251,29 @@ package struct ContainerScan {
     var mount = try root.status().mount
     var directory: Directory? = root
     var (decision, kind): (Decision, ScannedEntry.Kind?) = (.none, .directory)
-    var known: Set<ContainerPath>?
+    var leading: Set<ContainerPath>?
     var parent = ContainerPath.root
     let names = path.components
     for (number, bytes) in names.enumerated() {
       let name = ContainerPath(unchecked: bytes)
       let child = parent.appending(unchecked: bytes)
       let assumed: FileType = number < names.count - 1 || isDirectory ? .directory : .file
-      let above = decision
       guard let current = directory,
-        let listing = try? DirectoryListing(current, parent, databases: root.databases)
+        let listing = try? DirectoryListing(
+          current, parent, decision, leading: leading, mount: mount, databases: root.databases)
       else {
-        let subject = ExclusionRules.Subject(path: child, type: assumed)
-        (decision, kind) = (try rules.decision(of: subject, above: above), nil)
+        (decision, kind) = (try rules.decision(of: child, assumed, above: decision), nil)
         (directory, parent) = (nil, child)
         continue
       }
-      let status = listing.status(of: name)
-      kind = status.map { listing.kind(of: name, $0, mount: mount) }
-      decision = try listing.decision(
-        of: name, status, type: status?.type ?? assumed, above: above, rules)
-      if kind == .directory {
-        known = try leadingDirectories(child, decision, known: known, in: current, name, mount)
-        if known?.contains(child) == true { decision.inclusion = Self.above(child) }
+      let entry = listing[name]
+      kind = entry.map(listing.kind)
+      decision = try listing.decision(of: name, entry, type: entry?.status.type ?? assumed, rules)
+      if kind == .directory, let entry {
+        leading = try leadingDirectories(child, &decision, entry, in: listing)
       }
       directory = kind == .directory ? try current.directory(name) : nil
-      mount = status?.mount ?? mount
+      mount = entry?.status.mount ?? mount
       parent = child
     }
     return (decision, kind)

@@ -2,8 +2,8 @@ import AppStores
 import DrydockErrors
 import FileSystem
 
-/// The listing of a container's directory: its entries, the databases that they belong to, and its cache tag.
-struct DirectoryListing {
+/// A directory of a container that is being scanned: its entries, the databases that they belong to, and its cache tag.
+final class DirectoryListing {
   /// A name, its status and its current path, if it was renamed since the names were listed.
   struct Entry {
     var name: ContainerPath
@@ -11,15 +11,33 @@ struct DirectoryListing {
     /// The directory that contains it, its name there, and its path in the container.
     var directory: Directory, localName: ContainerPath, currentPath: ContainerPath
     var isMoved = false
+
+    func attributeNames() throws -> [String] {
+      try ifPresent { try directory.attributeNames(of: localName) } ?? []
+    }
+
+    func attribute(_ attribute: String) throws -> [UInt8]? {
+      try ifPresent { try directory.attribute(attribute, of: localName) }
+    }
+
+    private func ifPresent<Value>(_ read: () throws -> Value?) throws -> Value? {
+      do { return try read() } catch let error as DrydockError where error.code == .notFound { return nil }
+    }
   }
 
   let directory: Directory
   let path: ContainerPath
+  let decision: Decision
+  /// Below an excluded directory: those that lead to an included path.
+  let leading: Set<ContainerPath>?
+  /// The container's mount.
+  let mount: UInt64
   /// By the bytes of the names.
-  private(set) var entries: [Entry] = []
+  let entries: [Entry]
+  /// The number of the entry that a scan visits next.
+  var nextEntry = 0
   /// Paths that moved during each search, with all paths where they were seen.
-  private(set) var unsettled: [ContainerPath] = []
-  private var moved: [ContainerPath: Entry] = [:]
+  let unsettled: [ContainerPath]
   private let tag: Exclusion?
   private var units: [ContainerPath: DatabaseUnit] = [:]
   private var owners: [ContainerPath: ContainerPath] = [:]
@@ -31,12 +49,11 @@ struct DirectoryListing {
   ///   - names: the names that it had at one moment; by default its current ones.
   ///   - databases: databases that the configuration names.
   init(
-    _ directory: Directory, _ path: ContainerPath, at currentPath: ContainerPath? = nil,
-    names: TreeNames? = nil,
-    databases: Set<ContainerPath> = []
+    _ directory: Directory, _ path: ContainerPath, at currentPath: ContainerPath? = nil, _ decision: Decision,
+    leading: Set<ContainerPath>?, mount: UInt64, names: TreeNames? = nil, databases: Set<ContainerPath>
   ) throws {
-    self.directory = directory
-    self.path = path
+    (self.directory, self.path, self.decision) = (directory, path, decision)
+    (self.leading, self.mount) = (leading, mount)
     let currentPath = currentPath ?? path
     var entries: [Entry] = []
     var unsettled: [ContainerPath] = []
@@ -73,13 +90,12 @@ struct DirectoryListing {
         }
       }
       guard let entry else { continue }
-      if entry.isMoved { moved[name] = entry }
       entries.append(entry)
       // A tag in the root of a container that the user names is ignored.
-      if name == CacheTag.name, !path.isRoot, path.inGroup?.path.isRoot != true,
-        try CacheTag.isValid(entry.status, entry.localName, in: entry.directory)
+      if name == Exclusion.cacheTag, !path.isRoot, path.inGroup?.path.isRoot != true,
+        try Exclusion.isCacheTag(entry.status, entry.localName, in: entry.directory)
       {
-        tag = Exclusion(rule: .cacheTag, origin: path, detail: "\(path) has a \(CacheTag.name)")
+        tag = Exclusion(rule: .cacheTag, origin: path, detail: "\(path) has a \(Exclusion.cacheTag)")
       }
     }
     self.tag = tag
@@ -127,20 +143,19 @@ struct DirectoryListing {
     return items
   }
 
-  func status(of name: ContainerPath) -> FileStatus? { entries.first { $0.name == name }?.status }
+  subscript(name: ContainerPath) -> Entry? { entries.first { $0.name == name } }
 
-  /// The kind of a name; `mount` is the container's.
-  func kind(of name: ContainerPath, _ status: FileStatus, mount: UInt64) -> ScannedEntry.Kind {
-    let prefix = { (name: ContainerPath) in path.appending(unchecked: name.bytes) }
-    switch status.type {
+  func kind(of entry: Entry) -> ScannedEntry.Kind {
+    let prefix = { [path] (name: ContainerPath) in path.appending(unchecked: name.bytes) }
+    switch entry.status.type {
     case .directory:
       // A group's root is part of the container on any mount.
-      return status.mount == mount || directory.isGroupList(.root) ? .directory : .mount
+      return entry.status.mount == mount || directory.isGroupList(.root) ? .directory : .mount
     case .symbolicLink: return .symbolicLink
     case .other: return .special
     case .file:
-      if let owner = owners[name] { return .sidecar(of: prefix(owner)) }
-      guard let unit = units[name] else { return .file }
+      if let owner = owners[entry.name] { return .sidecar(of: prefix(owner)) }
+      guard let unit = units[entry.name] else { return .file }
       return .database(
         DatabaseUnit(
           main: prefix(unit.main), sidecars: unit.sidecars.map(prefix),
@@ -151,26 +166,22 @@ struct DirectoryListing {
   /// The decision for a name. The decision for a main file applies to its sidecars and external data.
   ///
   /// - Parameters:
-  ///   - status: nil when it does not exist.
+  ///   - entry: nil when it does not exist.
   ///   - type: its type, or the assumed one.
   /// - Throws: ``DrydockError`` when an attribute that a rule needs cannot be read.
   func decision(
-    of name: ContainerPath, _ status: FileStatus?, type: FileType, above: Decision, _ rules: ExclusionRules
+    of name: ContainerPath, _ entry: Entry?, type: FileType, _ rules: ExclusionRules
   ) throws -> Decision {
     let sidecarOwner = DatabaseUnit.main(ofSidecar: name).flatMap { units[$0]?.main }
-    let owner = owners[name] ?? (status == nil ? sidecarOwner : nil)
-    let moved = moved[owner ?? name]
-    let present = owner.map { self.status(of: $0) } ?? status
-    var above = above
-    if above.exclusion == nil, above.unit == nil, name != CacheTag.name { above.exclusion = tag }
-    var subject = ExclusionRules.Subject(
-      path: path.appending(unchecked: (owner ?? name).bytes), type: owner == nil ? type : .file)
-    if let present {
-      subject.isNoDump = present.isNoDump
-      subject.source = (moved?.directory ?? directory, moved?.localName ?? owner ?? name)
+    let owner = owners[name] ?? (entry == nil ? sidecarOwner : nil)
+    var above = decision
+    if above.exclusion == nil, above.unit == nil, name != Exclusion.cacheTag { above.exclusion = tag }
+    guard let owner else {
+      return try rules.decision(of: path.appending(unchecked: name.bytes), type, entry, above: above)
     }
-    var decision = try rules.decision(of: subject, above: above)
-    if owner != nil { decision.unit = subject.path }
+    let main = path.appending(unchecked: owner.bytes)
+    var decision = try rules.decision(of: main, .file, self[owner], above: above)
+    decision.unit = main
     return decision
   }
 }

@@ -31,12 +31,9 @@ extension DatabaseDescription {
       return warnings.append(reason ?? "the Core Data store's metadata cannot be read")
     }
     let models = try database.configuration.coreDataModels(of: database.name)
-    let match = CoreDataVersionMatch(metadata.hashes, among: models?.versions)
-    facts.append(Fact("model version", match.text))
-    if let name = match.version { summary += ", model \(name)" }
-    if let warning = match.warning(isNamed: models?.isForThisDatabase == true) {
-      warnings.append(database.redactor.shown(message: warning))
-    }
+    compare(
+      metadata.hashes, with: models?.versions ?? [], isNamed: models?.isForThisDatabase == true,
+      database.redactor)
     let identifiers = metadata.versionIdentifiers.map(database.redactor.shown(name:))
     if !identifiers.isEmpty {
       facts.append(
@@ -48,6 +45,40 @@ extension DatabaseDescription {
         Fact(
           "metadata key \(database.redactor.shown(name: key))",
           database.redactor.shownDecoded(value, named: SecretName(key))))
+    }
+  }
+
+  /// Finds the versions of a compiled model that a store has, by the hashes of its entities.
+  ///
+  /// - Parameter isNamed: whether the model is meant for this database, rather than for any.
+  private mutating func compare(
+    _ hashes: [String: [UInt8]], with versions: [CoreDataModel], isNamed: Bool, _ redactor: Redactor
+  ) {
+    if versions.isEmpty {
+      return facts.append(Fact("model version", "unknown: no compiled model is given"))
+    }
+    let equal = versions.filter { $0.hashes == hashes }
+    // Versions may have entities that the store was not created for.
+    let parts = versions.filter { version in
+      !hashes.isEmpty && hashes.allSatisfy { version.hashes[$0.key] == $0.value }
+    }
+    let names = (equal.isEmpty ? parts : equal).map(\.name)
+    if let name = names.first {
+      let what = equal.isEmpty ? " (some of its entities)" : ""
+      facts.append(Fact("model version", names.joined(separator: " or ") + what))
+      summary += ", model \(name)"
+    } else if versions.contains(where: { version in hashes.keys.contains { version.hashes[$0] != nil } }) {
+      facts.append(Fact("model version", "none of the model's versions"))
+      let unknown = hashes.filter { entity, hash in !versions.contains { $0.hashes[entity] == hash } }.keys
+      let differing =
+        unknown.isEmpty ? "" : " (entities that none has: \(unknown.sorted().joined(separator: ", ")))"
+      warnings.append(
+        redactor.shown(
+          message:
+            "the store has none of the model's versions\(differing): an app with this model cannot open it"))
+    } else {
+      facts.append(Fact("model version", "unknown: the model has other entities"))
+      if isNamed { warnings.append("the model in drydock.yaml has none of the store's entities") }
     }
   }
 
@@ -106,11 +137,10 @@ extension DatabaseDescription {
       facts.append(
         Fact(
           "persistent history",
-          "\(transactions) \(transactions == 1 ? "transaction" : "transactions"), "
-            + "\(changes) \(changes == 1 ? "change" : "changes")"))
+          "\(transactions.counted("transaction")), \(changes.counted("change"))"))
     }
     if let records = try count("ANSCKRECORDMETADATA") {
-      facts.append(Fact("CloudKit mirroring", "\(records) \(records == 1 ? "record" : "records")"))
+      facts.append(Fact("CloudKit mirroring", records.counted("record")))
     }
   }
 
@@ -118,13 +148,13 @@ extension DatabaseDescription {
     let found = try CoreDataEntities(database.db)
     var references: Set<String> = []
     for (root, table) in found.roots where !root.isInternal {
-      references.formUnion(try CoreDataExternalData.references(in: table, of: database.db))
+      references.formUnion(try Self.externalFiles(in: table, of: database.db))
     }
     let files = database.externalFiles ?? [:]
     if references.isEmpty, files.isEmpty { return }
     let bytes: UInt64 = files.values.reduce(0, +)
     facts.append(
-      Fact("external binary data", "\(files.count) \(files.count == 1 ? "file" : "files"), \(bytes) bytes"))
+      Fact("external binary data", "\(files.count.counted("file")), \(bytes) bytes"))
     let names = Dictionary(files.keys.map { ($0.uppercased(), $0) }, uniquingKeysWith: { first, _ in first })
     let missing = references.filter { names[$0] == nil }.sorted()
     let orphaned = names.filter { !references.contains($0.key) }.values.sorted()
@@ -140,15 +170,10 @@ extension DatabaseDescription {
       )
     }
   }
-}
 
-/// Values that Core Data stores in files beside the store. The column then has a byte 2 and the name of the file, a UUID.
-package enum CoreDataExternalData {
-  /// The directory of the files, in the directory that belongs to the database.
-  package static let directory = "_EXTERNAL_DATA"
-
-  /// The names of the files that the rows of a table refer to, in capitals.
-  static func references(in table: String, of db: Database) throws -> Set<String> {
+  /// The names of the files that the rows of a table refer to, in capitals. Core Data stores large values in files beside the
+  /// store; the column then has a byte 2 and the name of the file, a UUID.
+  private static func externalFiles(in table: String, of db: Database) throws -> Set<String> {
     var found: Set<String> = []
     let columns = try String.fetchAll(
       db, sql: "SELECT name FROM pragma_table_info(?) WHERE type = 'BLOB'", arguments: [table])
@@ -166,50 +191,5 @@ package enum CoreDataExternalData {
       }
     }
     return found
-  }
-}
-
-/// Which version of a compiled model a store has, by the hashes of its entities.
-struct CoreDataVersionMatch {
-  /// The names of all versions that have these hashes.
-  private let names: [String]
-  /// Whether the version has entities that the store was not created for.
-  private let isPart: Bool
-  private let isGiven: Bool
-  /// The entities of the store that no version has with this hash.
-  private let unknown: [String]
-  private let shares: Bool
-
-  /// - Parameter versions: nil when no compiled model is given.
-  init(_ hashes: [String: [UInt8]], among versions: [CoreDataModel]?) {
-    let versions = versions ?? []
-    isGiven = !versions.isEmpty
-    let equal = versions.filter { $0.hashes == hashes }
-    let parts = versions.filter { version in
-      !hashes.isEmpty && hashes.allSatisfy { version.hashes[$0.key] == $0.value }
-    }
-    isPart = equal.isEmpty && !parts.isEmpty
-    names = (equal.isEmpty ? parts : equal).map(\.name)
-    unknown = hashes.filter { entity, hash in !versions.contains { $0.hashes[entity] == hash } }.keys.sorted()
-    shares = versions.contains { version in hashes.keys.contains { version.hashes[$0] != nil } }
-  }
-
-  var version: String? { names.first }
-
-  var text: String {
-    if !isGiven { return "unknown: no compiled model is given" }
-    if names.isEmpty {
-      return shares ? "none of the model's versions" : "unknown: the model has other entities"
-    }
-    return names.joined(separator: " or ") + (isPart ? " (some of its entities)" : "")
-  }
-
-  /// - Parameter isNamed: whether the model is meant for this database, rather than for any.
-  func warning(isNamed: Bool) -> String? {
-    guard isGiven, names.isEmpty, shares || isNamed else { return nil }
-    if !shares { return "the model in drydock.yaml has none of the store's entities" }
-    let differing = unknown.isEmpty ? "" : " (entities that none has: \(unknown.joined(separator: ", ")))"
-    return
-      "the store has none of the model's versions\(differing): an app with this model cannot open it"
   }
 }

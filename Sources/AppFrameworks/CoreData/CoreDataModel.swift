@@ -87,11 +87,8 @@ package struct CoreDataModel: Sendable {
   /// - Parameter path: a `.momd` directory, or the `VersionInfo.plist` in one.
   package static func all(in path: String) throws -> [CoreDataModel] {
     let info = try info(of: path)
-    do {
-      return try versions(in: info).sorted().map { try CoreDataModel(named: $0.key, in: info) }
-    } catch var error as DrydockError {
-      error.path = path
-      throw error
+    return try DrydockError.locating(path) {
+      try versions(in: info).sorted().map { try CoreDataModel(named: $0.key, in: info) }
     }
   }
 

@@ -17,8 +17,8 @@ package struct RoomAutoMigration {
 
   private let from: RoomSchema, to: RoomSchema
   private let spec: RoomAutoSpec
-  /// In the order in which they were found, by the old name.
-  private var recreated: [(name: ExactText, Recreated)] = []
+  /// In the order in which they were found.
+  private var recreated: [Recreated] = []
   private var renamedTables: [(old: ExactText, new: ExactText)] = []
   private var addedColumns: [(table: ExactText, column: RoomSchema.Column)] = []
   private var addedTables: [RoomSchema.Table] = []
@@ -35,7 +35,7 @@ package struct RoomAutoMigration {
     write()
   }
 
-  private func isRecreated(_ name: ExactText) -> Bool { recreated.contains { $0.name == name } }
+  private func isRecreated(_ name: ExactText) -> Bool { recreated.contains { $0.old.name == name } }
 
   private func newTable(of old: RoomSchema.Table) -> RoomSchema.Table? {
     to.table(spec.renamedTables.first { $0.old == old.name }?.new ?? old.name)
@@ -50,9 +50,9 @@ package struct RoomAutoMigration {
           + "`\(new.name.text)`: rename it")
     }
     renamedTables.removeAll { $0.old == old.name }
-    let index = recreated.firstIndex { $0.name == old.name } ?? recreated.count
-    if index == recreated.count { recreated.append((old.name, Recreated(old: old, new: new))) }
-    change(&recreated[index].1)
+    let index = recreated.firstIndex { $0.old.name == old.name } ?? recreated.count
+    if index == recreated.count { recreated.append(Recreated(old: old, new: new)) }
+    change(&recreated[index])
   }
 
   // MARK: Finding
@@ -124,10 +124,7 @@ package struct RoomAutoMigration {
       let hasSameIndices =
         old.indices.count == new.indices.count
         && old.indices.allSatisfy { index in
-          new.indices.contains {
-            $0.name == index.name && $0.isUnique == index.isUnique && $0.columns == index.columns
-              && $0.orders == index.orders
-          }
+          new.indices.contains { $0.name == index.name && $0 == index }
         }
       return keys.0 != keys.1 || !hasSameIndices
         || old.foreignKeys.contains { key in spec.renamedTables.contains { $0.old == key.table } }
@@ -162,11 +159,9 @@ package struct RoomAutoMigration {
           + (column.isNotNull ? " NOT NULL" : "") + " DEFAULT \(value.isEmpty ? "NULL" : value)")
     }
     for table in addedTables { statements += [table.create()] + table.indices.map(table.create) }
-    let tables = recreated.map(\.1)
     // Full-text tables come last, since their content tables have their new columns then.
-    for change in tables.filter({ $0.new.fullText == nil }) + tables.filter({ $0.new.fullText != nil }) {
-      write(change)
-    }
+    for change in recreated where change.new.fullText == nil { write(change) }
+    for change in recreated where change.new.fullText != nil { write(change) }
     statements += to.views.map(\.create)
   }
 
@@ -217,34 +212,31 @@ package struct RoomAutoSpec {
     position = YAMLPosition(file: file, line: 1, column: 1)
     guard let root = try YAMLDocument(bytes, file: file).root else { return }
     let reader = try YAMLReader(root, what: "an auto-migration", keys: Self.keys)
-    renamedTables = try Self.renames(reader["rename-tables"], "`rename-tables`")
+    renamedTables = try Self.renames(reader.pairs("rename-tables"))
     if let node = reader["delete-tables"], !node.isNull {
       deletedTables = try node.elements("`delete-tables`").map {
         (ExactText(try $0.text("a table")), $0.position)
       }
     }
-    for (table, node) in try Self.byTable(reader["rename-columns"], "`rename-columns`") {
-      renamedColumns += try Self.renames(node, "the columns of a table").map {
+    for pair in try reader.pairs("rename-columns") {
+      let table = ExactText(try pair.textKey("a table"))
+      if pair.value.isNull { continue }
+      renamedColumns += try Self.renames(pair.value.pairs("the columns of a table").pairs).map {
         (table, $0.old, $0.new, $0.position)
       }
     }
-    for (table, node) in try Self.byTable(reader["delete-columns"], "`delete-columns`") {
-      deletedColumns += try node.elements("the columns of a table").map {
+    for pair in try reader.pairs("delete-columns") {
+      let table = ExactText(try pair.textKey("a table"))
+      deletedColumns += try pair.value.elements("the columns of a table").map {
         (table, ExactText(try $0.text("a column")), $0.position)
       }
     }
   }
 
-  private static func byTable(_ node: YAMLNode?, _ what: String) throws -> [(ExactText, YAMLNode)] {
-    guard let node, !node.isNull else { return [] }
-    return try node.pairs(what).pairs.map { (ExactText(try $0.textKey("a table")), $0.value) }
-  }
-
   private static func renames(
-    _ node: YAMLNode?, _ what: String
+    _ pairs: [YAMLMapping.Pair]
   ) throws -> [(old: ExactText, new: ExactText, position: YAMLPosition)] {
-    guard let node, !node.isNull else { return [] }
-    return try node.pairs(what).pairs.map {
+    try pairs.map {
       (ExactText(try $0.textKey("a name")), ExactText(try $0.value.text("the new name")), $0.keyPosition)
     }
   }

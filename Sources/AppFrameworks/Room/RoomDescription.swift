@@ -51,20 +51,21 @@ extension DatabaseDescription {
     guard let tool = database.configuration.migrationTool, let path = tool.schemas,
       database.configuration.databases[tool.database]?.contains(database.path) == true
     else { return }
-    let folder = RoomSchemaFolder(path)
     do {
-      guard let schema = try folder.schema(identity.version) else {
-        let last = try folder.versions().last.map { "the last one is \($0)" } ?? "there is none"
+      guard let schema = try RoomSchema.exported(identity.version, to: path) else {
+        let last = try RoomSchema.versions(in: path).last.map { "the last one is \($0)" } ?? "there is none"
         return facts.append(Fact("schema", "version \(identity.version) was not exported; \(last)"))
       }
       let name = "\(identity.version).json"
-      let differences = try RoomValidation.differences(database.db, schema)
+      let differences = try schema.differences(in: database.db)
       if schema.identityHash == identity.hash, differences.isEmpty {
         return facts.append(Fact("schema", "matches \(name)"))
       }
       facts.append(Fact("schema", "differs from \(name)"))
       if schema.identityHash != identity.hash {
-        let other = try folder.versions().first { try folder.schema($0)?.identityHash == identity.hash }
+        let other = try RoomSchema.versions(in: path).first {
+          try RoomSchema.exported($0, to: path)?.identityHash == identity.hash
+        }
         warnings.append(
           "Room would refuse the database: its identity hash is "
             + (other.map { "that of version \($0), not of version \(identity.version)" }
@@ -97,7 +98,7 @@ extension DatabaseDescription {
   /// Describes a database whose migrations GRDB keeps a record of; nil for others.
   init?(grdb database: DescribedDatabase) throws {
     guard let applied = (try? database.db.appliedByGRDB()) ?? nil else { return nil }
-    self.init(.grdb, summary: "GRDB, \(applied.count == 1 ? "1 migration" : "\(applied.count) migrations")")
+    self.init(.grdb, summary: "GRDB, \(applied.count.counted("migration"))")
     for (index, identifier) in applied.enumerated() {
       facts.append(Fact("migration \(index + 1)", database.redactor.shown(name: identifier)))
     }

@@ -2,16 +2,12 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// The directory of a database class's exported schemas.
-package struct RoomSchemaFolder: Sendable {
-  package let path: String
-
-  package init(_ path: String) { self.path = path }
-
+// The directory of a database class's exported schemas.
+extension RoomSchema {
   /// The directory below another whose schema of a version has a hash, such as `app/schemas/com.example.AppDatabase`.
   ///
   /// - Returns: its path below the other; nil when none is found in the first thousand directories.
-  package static func find(below path: String, _ identity: RoomIdentity) -> String? {
+  package static func folder(below path: String, _ identity: RoomIdentity) -> String? {
     var found: String?
     var left = 1_000
     try? Directory(path).walk { _, _ in
@@ -21,8 +17,8 @@ package struct RoomSchemaFolder: Sendable {
       let name = entry.name.nameString
       if name.hasPrefix(".") || ["build", "node_modules"].contains(name) { return .over }
       guard entry.path.parent.nameString == "schemas" else { return .into }
-      let folder = RoomSchemaFolder("\(path)/\(entry.path)")
-      if let hash = identity.hash, (try? folder.schema(identity.version))?.identityHash == hash {
+      let schema = try? RoomSchema.exported(identity.version, to: "\(path)/\(entry.path)")
+      if let hash = identity.hash, schema?.identityHash == hash {
         found = entry.path.description
       }
       return .over
@@ -31,8 +27,8 @@ package struct RoomSchemaFolder: Sendable {
   }
 
   /// The versions that have a file, ascending.
-  package func versions() throws -> [Int] {
-    try Directory(path).names().compactMap { bytes -> Int? in
+  package static func versions(in folder: String) throws -> [Int] {
+    try Directory(folder).names().compactMap { bytes -> Int? in
       let name = String(decoding: bytes, as: UTF8.self)
       return name.hasSuffix(".json") ? Int(name.dropLast(5)) : nil
     }.sorted()
@@ -41,7 +37,7 @@ package struct RoomSchemaFolder: Sendable {
   /// The schema of a version; nil when it was not exported.
   ///
   /// - Throws: ``DrydockError`` `catalog` for an invalid file.
-  package func schema(_ version: Int) throws -> RoomSchema? {
+  package static func exported(_ version: Int, to path: String) throws -> RoomSchema? {
     let folder: Directory
     do { folder = try Directory(path) } catch let error as DrydockError where error.code == .notFound {
       throw DrydockError(.catalog, "the directory of Room's schemas does not exist", path: path)

@@ -31,107 +31,101 @@ package struct SchemaDrift: Sendable, Equatable {
   }
 }
 
-/// Compares a database with an exported schema by Room's rules, those of its `TableInfo`, `FtsTableInfo` and `ViewInfo`.
-///
-/// Compared: the columns of each table by name, affinity, NOT NULL, membership in the primary key, and the default if the
-/// schema declares one; foreign keys; indexes made by CREATE INDEX; columns and options of full-text tables; the text of
-/// views. Not compared: CHECK, COLLATE, UNIQUE, WHERE of partial indexes, triggers, other tables, rows.
-package struct RoomValidation {
-  private let db: Database
-  private let schema: RoomSchema
-  private var found: [SchemaDrift] = []
-
+// Compares a database with an exported schema by Room's rules, those of its `TableInfo`, `FtsTableInfo` and `ViewInfo`.
+//
+// Compared: the columns of each table by name, affinity, NOT NULL, membership in the primary key, and the default if the
+// schema declares one; foreign keys; indexes made by CREATE INDEX; columns and options of full-text tables; the text of
+// views. Not compared: CHECK, COLLATE, UNIQUE, WHERE of partial indexes, triggers, other tables, rows.
+extension RoomSchema {
   /// What Room would refuse; empty when it would open the database.
-  package static func differences(_ db: Database, _ schema: RoomSchema) throws -> [SchemaDrift] {
-    var validation = RoomValidation(db: db, schema: schema)
-    for table in schema.tables {
-      if let fullText = table.fullText {
-        try validation.compare(table, fullText)
-      } else {
-        try validation.compare(table)
-      }
-    }
-    for view in schema.views { try validation.compare(view) }
-    return validation.found
+  package func differences(in db: Database) throws -> [SchemaDrift] {
+    try tables.flatMap { try differences(of: $0, in: db) } + views.flatMap { try differences(of: $0, in: db) }
   }
 
-  private mutating func add(
+  private func drift(
     _ table: ExactText, _ part: String? = nil, column: ExactText? = nil, what: String = "",
     expected: String?, found: String?, kind: String = "table"
-  ) {
-    self.found.append(
-      SchemaDrift(
-        place: "\(kind) \(table.text)" + (part.map { ": \($0)" } ?? ""), what: what, expected: expected,
-        found: found, file: schema.file,
-        line: schema.line(of: table, column: column) ?? schema.line(of: table)))
+  ) -> SchemaDrift {
+    SchemaDrift(
+      place: "\(kind) \(table.text)" + (part.map { ": \($0)" } ?? ""), what: what, expected: expected,
+      found: found, file: file, line: line(of: table, column: column) ?? line(of: table))
   }
 
-  // MARK: Tables
-
-  private struct FoundColumn {
-    var type: String, isNotNull: Bool, isInPrimaryKey: Bool, defaultValue: ExactText?
-  }
-
-  private func columns(of table: ExactText) throws -> [(name: ExactText, FoundColumn)] {
-    try Row.fetchAll(db, sql: "SELECT * FROM pragma_table_info(?)", arguments: [table.text]).map { row in
-      (
-        ExactText(row["name"]),
-        FoundColumn(
-          type: row["type"] ?? "", isNotNull: row["notnull"] != 0, isInPrimaryKey: row["pk"] != 0,
-          defaultValue: (row["dflt_value"] as String?).map { ExactText($0) })
-      )
+  private func differences(of table: Table, in db: Database) throws -> [SchemaDrift] {
+    let found = try Table(named: table.name, in: db)
+    if found.columns.isEmpty { return [drift(table.name, expected: "a table", found: nil)] }
+    if table.fullText != nil {
+      let sql = try String.fetchOne(
+        db, sql: "SELECT sql FROM sqlite_schema WHERE name = ?", arguments: [table.name.text])
+      let options = [table.create(), sql ?? ""].map(Self.fullTextOptions)
+      return differences(table, "column", table.columns.map(\.name), found.columns.map(\.name), \.text)
+        + differences(table, "option", Array(options[0]), Array(options[1]), \.text)
     }
-  }
-
-  private mutating func compare(_ table: RoomSchema.Table) throws {
-    let columns = try columns(of: table.name)
-    if columns.isEmpty { return add(table.name, expected: "a table", found: nil) }
-    let byName = Dictionary(columns, uniquingKeysWith: { first, _ in first })
+    var differing: [SchemaDrift] = []
     for column in table.columns {
-      guard let found = byName[column.name] else {
-        add(table.name, "column \(column.name.text)", column: column.name, expected: "a column", found: nil)
-        continue
+      if let match = found.column(column.name) {
+        differing += differences(of: column, match, table, found)
+      } else {
+        differing.append(
+          drift(
+            table.name, "column \(column.name.text)", column: column.name, expected: "a column", found: nil))
       }
-      compare(column, found, of: table)
     }
-    for (name, _) in columns where table.column(name) == nil {
-      add(table.name, "column \(name.text)", expected: nil, found: "a column")
+    for column in found.columns where table.column(column.name) == nil {
+      differing.append(drift(table.name, "column \(column.name.text)", expected: nil, found: "a column"))
     }
-    try compare(
-      Set(table.foreignKeys), foreignKeys(of: table.name), of: table.name, "foreign key", \.shown)
-    try compare(
-      Set(table.indices.map(IndexRule.init)), indices(of: table.name), of: table.name, "index", \.shown)
+    return differing + differences(table, "foreign key", table.foreignKeys, found.foreignKeys, \.shown)
+      + differences(table, "index", table.indices, found.indices, \.shown)
   }
 
-  private mutating func compare(
-    _ column: RoomSchema.Column, _ found: FoundColumn, of table: RoomSchema.Table
-  ) {
-    let place = "column \(column.name.text)"
-    func shown(_ affinity: String) -> String { affinity.isEmpty ? "UNDEFINED" : affinity }
-    let (wanted, has) = (Self.affinity(column.affinity), Self.affinity(found.type))
-    if wanted != has {
-      add(
-        table.name, place, column: column.name, what: "affinity", expected: shown(wanted), found: shown(has))
+  private func differences(
+    of column: Column, _ found: Column, _ table: Table, _ foundTable: Table
+  ) -> [SchemaDrift] {
+    var differing: [SchemaDrift] = []
+    func add(_ what: String, _ expected: String?, _ found: String?) {
+      differing.append(
+        drift(
+          table.name, "column \(column.name.text)", column: column.name, what: what, expected: expected,
+          found: found))
     }
+    let affinities = [column, found].map { Self.affinity($0.affinity) }.map { $0.isEmpty ? "UNDEFINED" : $0 }
+    if affinities[0] != affinities[1] { add("affinity", affinities[0], affinities[1]) }
     if column.isNotNull != found.isNotNull {
       let words = { $0 ? "NOT NULL" : "nullable" }
-      add(
-        table.name, place, column: column.name, expected: words(column.isNotNull),
-        found: words(found.isNotNull))
+      add("", words(column.isNotNull), words(found.isNotNull))
     }
-    let isInPrimaryKey = table.primaryKey.contains(column.name)
-    if isInPrimaryKey != found.isInPrimaryKey {
+    let isInKey = [table, foundTable].map { $0.primaryKey.contains(column.name) }
+    if isInKey[0] != isInKey[1] {
       let words = { $0 ? "in the primary key" : "not in the primary key" }
-      add(
-        table.name, place, column: column.name, expected: words(isInPrimaryKey),
-        found: words(found.isInPrimaryKey))
+      add("", words(isInKey[0]), words(isInKey[1]))
     }
     if let value = column.defaultValue, !Self.isDefault(value.text, found.defaultValue) {
-      add(
-        table.name, place, column: column.name, what: "default", expected: value.text,
-        found: found.defaultValue?.text)
+      add("default", value.text, found.defaultValue?.text)
     }
+    return differing
   }
+
+  /// The parts of a table that only one side has.
+  private func differences<Part: Equatable>(
+    _ table: Table, _ noun: String, _ expected: [Part], _ found: [Part], _ shown: (Part) -> String
+  ) -> [SchemaDrift] {
+    expected.filter { !found.contains($0) }.map(shown).sorted().map {
+      drift(table.name, "\(noun) \($0)", expected: "a \(noun)", found: nil)
+    }
+      + found.filter { !expected.contains($0) }.map(shown).sorted().map {
+        drift(table.name, "\(noun) \($0)", expected: nil, found: "a \(noun)")
+      }
+  }
+
+  private func differences(of view: View, in db: Database) throws -> [SchemaDrift] {
+    let sql = try String.fetchOne(
+      db, sql: "SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = ?", arguments: [view.name.text])
+    guard let sql else { return [drift(view.name, expected: "a view", found: nil, kind: "view")] }
+    if ExactText(sql) == ExactText(view.create) { return [] }
+    return [drift(view.name, what: "text", expected: view.create, found: sql, kind: "view")]
+  }
+
+  // MARK: Texts
 
   /// The affinity of a type, by the rules of SQLite; empty where SQLite has NUMERIC.
   package static func affinity(_ type: String) -> String {
@@ -157,86 +151,6 @@ package struct RoomValidation {
     guard depth == 0 else { return false }
     let inner = String(String.UnicodeScalarView(scalars.dropFirst().dropLast()))
     return ExactText(inner.trimmed(while: \.isWhitespace)) == found
-  }
-
-  private mutating func compare<Part: Hashable>(
-    _ expected: Set<Part>, _ found: Set<Part>, of table: ExactText, _ noun: String, _ shown: (Part) -> String
-  ) {
-    for part in expected.subtracting(found).map(shown).sorted() {
-      add(table, "\(noun) \(part)", expected: "a \(noun)", found: nil)
-    }
-    for part in found.subtracting(expected).map(shown).sorted() {
-      add(table, "\(noun) \(part)", expected: nil, found: "a \(noun)")
-    }
-  }
-
-  private func foreignKeys(of table: ExactText) throws -> Set<RoomSchema.ForeignKey> {
-    var keys: [Int: RoomSchema.ForeignKey] = [:]
-    let sql = "SELECT * FROM pragma_foreign_key_list(?) ORDER BY id, seq"
-    for row in try Row.fetchAll(db, sql: sql, arguments: [table.text]) {
-      let new = RoomSchema.ForeignKey(
-        table: ExactText(row["table"]), onDelete: row["on_delete"], onUpdate: row["on_update"], columns: [],
-        referencedColumns: [])
-      keys[row["id"], default: new].columns.append(ExactText(row["from"]))
-      // Without names in the statement, it is the primary key.
-      keys[row["id"], default: new].referencedColumns.append(ExactText((row["to"] as String?) ?? ""))
-    }
-    return Set(keys.values)
-  }
-
-  /// An index as Room compares it: names that Room makes are interchangeable.
-  private struct IndexRule: Hashable {
-    var name: ExactText, isUnique: Bool, columns: [ExactText], orders: [String]
-    private var ownName: ExactText
-
-    init(_ index: RoomSchema.Index) {
-      let isMade = index.name.text.utf8.starts(with: "index_".utf8)
-      (name, ownName) = (isMade ? ExactText("index_") : index.name, index.name)
-      (isUnique, columns, orders) = (index.isUnique, index.columns, index.orders)
-    }
-
-    static func == (left: Self, right: Self) -> Bool {
-      left.name == right.name && left.isUnique == right.isUnique && left.columns == right.columns
-        && left.orders == right.orders
-    }
-
-    func hash(into hasher: inout Hasher) {
-      hasher.combine(name)
-      hasher.combine(columns)
-    }
-
-    var shown: String {
-      let columns = zip(columns, orders).map { $1 == "ASC" ? $0.text : "\($0.text) \($1)" }
-      return "\(ownName.text)\(isUnique ? " UNIQUE" : "") (\(columns.joined(separator: ", ")))"
-    }
-  }
-
-  private func indices(of table: ExactText) throws -> Set<IndexRule> {
-    let sql = "SELECT name, \"unique\" FROM pragma_index_list(?) WHERE origin = 'c'"
-    return Set(
-      try Row.fetchAll(db, sql: sql, arguments: [table.text]).map { index in
-        // The rowid and expressions have no name.
-        let sql = "SELECT name, desc FROM pragma_index_xinfo(?) WHERE cid >= 0 ORDER BY seqno"
-        let name: String = index["name"]
-        let parts = try Row.fetchAll(db, sql: sql, arguments: [name])
-        return IndexRule(
-          RoomSchema.Index(
-            name: ExactText(name), isUnique: index["unique"] == 1,
-            columns: parts.map { ExactText($0["name"]) },
-            orders: parts.map { $0["desc"] > 0 ? "DESC" : "ASC" }, createSQL: ""))
-      })
-  }
-
-  // MARK: Full-text tables and views
-
-  private mutating func compare(_ table: RoomSchema.Table, _ fullText: RoomSchema.FullText) throws {
-    let columns = try columns(of: table.name).map(\.name)
-    if columns.isEmpty { return add(table.name, expected: "a table", found: nil) }
-    compare(Set(table.columns.map(\.name)), Set(columns), of: table.name, "column", \.text)
-    let sql = try String.fetchOne(
-      db, sql: "SELECT sql FROM sqlite_schema WHERE name = ?", arguments: [table.name.text])
-    compare(
-      Self.fullTextOptions(table.create()), Self.fullTextOptions(sql ?? ""), of: table.name, "option", \.text)
   }
 
   private static let optionNames = [
@@ -266,14 +180,62 @@ package struct RoomValidation {
     let texts = arguments.map { String(decoding: $0, as: UTF8.self).trimmed(while: { $0 <= " " }) }
     return Set(texts.filter { text in optionNames.contains { text.hasPrefix($0) } }.map { ExactText($0) })
   }
+}
 
-  private mutating func compare(_ view: RoomSchema.View) throws {
-    let sql = try String.fetchOne(
-      db, sql: "SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = ?", arguments: [view.name.text])
-    guard let sql else { return add(view.name, expected: "a view", found: nil, kind: "view") }
-    if ExactText(sql) != ExactText(view.create) {
-      add(view.name, what: "text", expected: view.create, found: sql, kind: "view")
+extension RoomSchema.Table {
+  /// A table as a database has it, as far as Room compares it; without columns when there is none.
+  fileprivate init(named name: ExactText, in db: Database) throws {
+    let columns = try Row.fetchAll(
+      db, sql: "SELECT * FROM pragma_table_info(?)", arguments: [name.text])
+    self.init(
+      name: name, createSQL: "",
+      columns: columns.map { row in
+        RoomSchema.Column(
+          name: ExactText(row["name"]), affinity: row["type"] ?? "", isNotNull: row["notnull"] != 0,
+          defaultValue: (row["dflt_value"] as String?).map { ExactText($0) })
+      }, primaryKey: columns.filter { $0["pk"] != 0 }.map { ExactText($0["name"]) }, isAutoGenerated: false,
+      indices: try Self.indices(of: name, in: db), foreignKeys: try Self.foreignKeys(of: name, in: db))
+  }
+
+  private static func foreignKeys(of table: ExactText, in db: Database) throws -> [RoomSchema.ForeignKey] {
+    var keys: [Int: RoomSchema.ForeignKey] = [:]
+    let sql = "SELECT * FROM pragma_foreign_key_list(?) ORDER BY id, seq"
+    for row in try Row.fetchAll(db, sql: sql, arguments: [table.text]) {
+      let new = RoomSchema.ForeignKey(
+        table: ExactText(row["table"]), onDelete: row["on_delete"], onUpdate: row["on_update"], columns: [],
+        referencedColumns: [])
+      keys[row["id"], default: new].columns.append(ExactText(row["from"]))
+      // Without names in the statement, it is the primary key.
+      keys[row["id"], default: new].referencedColumns.append(ExactText((row["to"] as String?) ?? ""))
     }
+    return Array(keys.values)
+  }
+
+  private static func indices(of table: ExactText, in db: Database) throws -> [RoomSchema.Index] {
+    let sql = "SELECT name, \"unique\" FROM pragma_index_list(?) WHERE origin = 'c'"
+    return try Row.fetchAll(db, sql: sql, arguments: [table.text]).map { index in
+      // The rowid and expressions have no name.
+      let sql = "SELECT name, desc FROM pragma_index_xinfo(?) WHERE cid >= 0 ORDER BY seqno"
+      let name: String = index["name"]
+      let parts = try Row.fetchAll(db, sql: sql, arguments: [name])
+      return RoomSchema.Index(
+        name: ExactText(name), isUnique: index["unique"] == 1, columns: parts.map { ExactText($0["name"]) },
+        orders: parts.map { $0["desc"] > 0 ? "DESC" : "ASC" }, createSQL: "")
+    }
+  }
+}
+
+extension RoomSchema.Index: Equatable {
+  /// As Room compares them when it validates: names that Room makes are interchangeable.
+  package static func == (left: Self, right: Self) -> Bool {
+    let areMade = [left, right].allSatisfy { $0.name.text.utf8.starts(with: "index_".utf8) }
+    return (areMade || left.name == right.name) && left.isUnique == right.isUnique
+      && left.columns == right.columns && left.orders == right.orders
+  }
+
+  fileprivate var shown: String {
+    let columns = zip(columns, orders).map { $1 == "ASC" ? $0.text : "\($0.text) \($1)" }
+    return "\(name.text)\(isUnique ? " UNIQUE" : "") (\(columns.joined(separator: ", ")))"
   }
 }
 

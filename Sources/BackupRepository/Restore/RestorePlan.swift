@@ -173,7 +173,7 @@ struct RestorePlan {
     if let exclusion = live[path]?.exclusion, exclusion.origin != path {
       if exclusion.rule.isFlag { evidence.insert(exclusion.origin) }
       if exclusion.rule == .cacheTag {
-        evidence.insert(exclusion.origin.appending(name: CacheTag.name.bytes))
+        evidence.insert(exclusion.origin.appending(name: Exclusion.cacheTag.bytes))
       }
     }
     guard let reason else { return }

@@ -107,13 +107,10 @@ package enum Snapshot {
       let writer = try SnapshotWriter(container, locked, into: draft, options, since: former)
       try writer.storeRoot()
       var scan = writer.scan()
-      while let step = try scan.next() {
-        switch step {
-        case .entry(let scanned): try writer.store(scanned)
-        case .unreadable(let path, let error):
-          writer.skip(path, error.code == .inUse ? .unstable : .unreadable)
-        }
+      let skip: ContainerScan.Unreadable = { path, error in
+        writer.skip(path, error.code == .inUse ? .unstable : .unreadable)
       }
+      while let scanned = try scan.nextEntry(unreadable: skip) { try writer.store(scanned) }
       try writer.finish()
       let vault = try SnapshotVault.store(
         from: container, locked.lock.root, writer.vaultDigest, into: draft, options.deviceKeys)

@@ -52,9 +52,6 @@ int platform_get_flags(int descriptor, struct platform_flags *flags);
 /// Sets the flags that a program may set; read them back to see the result.
 int platform_set_flags(int descriptor, const struct platform_flags *flags);
 
-/// The number of names that a file may have on the file system of `descriptor`; a small one where that is not known.
-int64_t platform_link_limit(int descriptor);
-
 /// Takes an open-file-description lock without waiting: EAGAIN or EACCES when another description holds it.
 int platform_lock_range(int descriptor, bool exclusive, int64_t start, int64_t length);
 /// Releases what this open file description has locked of a range.
@@ -141,8 +138,5 @@ bool platform_shares_tables(int thread_a, int thread_b);
 /// The arguments of this process, terminated by NULL; NULL where the C library does not provide them. Swift reads them
 /// from `/proc`, which may be missing.
 char *const *platform_arguments(void);
-
-/// Sends SIGKILL to this process: fault injection dies as in a power failure.
-void platform_kill_self(void);
 
 #endif

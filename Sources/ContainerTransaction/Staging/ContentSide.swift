@@ -56,19 +56,15 @@ package struct ContentSide: ComparisonSide {
     var steps: [SideStep] = [.entry(root)]
     return {
       while steps.isEmpty {
-        guard let next = try scan.next() else { return nil }
-        steps = try self.steps(next, isWhole: isWhole)
+        let next = try scan.nextEntry { path, _ in steps.append(.omitted(path, NotCompared.unreadable)) }
+        guard let next else { return steps.isEmpty ? nil : steps.removeFirst() }
+        steps += try self.steps(next, isWhole: isWhole)
       }
       return steps.removeFirst()
     }
   }
 
-  private func steps(_ next: ContainerScan.Step, isWhole: Bool) throws -> [SideStep] {
-    let scanned: ScannedEntry
-    switch next {
-    case .unreadable(let path, _): return [.omitted(path, NotCompared.unreadable)]
-    case .entry(let entry): scanned = entry
-    }
+  private func steps(_ scanned: ScannedEntry, isWhole: Bool) throws -> [SideStep] {
     let path = scanned.path
     if isWhole, staged.container.isState(path) { return [] }
     if scanned.kind == .mount { return [.omitted(path, "another file system is mounted there")] }

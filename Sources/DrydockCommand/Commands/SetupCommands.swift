@@ -148,7 +148,7 @@ struct ConfigurationTemplate {
     for (name, path) in databases {
       records[name] = SchemaRecord.find(in: path, of: stage)
       guard room == nil, let identity = records[name]?.room,
-        let schemas = RoomSchemaFolder.find(below: FileManager.default.currentDirectoryPath, identity)
+        let schemas = RoomSchema.folder(below: FileManager.default.currentDirectoryPath, identity)
       else { continue }
       room = (name, identity.version, schemas)
       markers.removeAll { $0.place == .userVersion(database: name) }

@@ -26,8 +26,7 @@ package struct CaptureOptions: Sendable {
   static func matches(_ patterns: [String], _ path: ContainerPath, isDirectory: Bool = false) -> Bool {
     let list = PatternList(patterns)
     return ([path] + path.ancestors.filter { !$0.isRoot }).contains { candidate in
-      let verdict = list.verdict(of: candidate, isDirectory: isDirectory || candidate != path)
-      return if case .matched = verdict { true } else { false }
+      list.contains(candidate, isDirectory: isDirectory || candidate != path)
     }
   }
 

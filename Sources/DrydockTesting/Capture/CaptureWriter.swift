@@ -287,7 +287,7 @@ struct CaptureWriter {
         label: "\(path): the attribute \(attribute.name)")
       // The secrets of attributes that are left out are searched for elsewhere, too.
       if values.isCollecting { _ = try values.data(attribute.value, leaf) }
-      guard isNamed, !ExclusionAttributes.isApple(attribute.name),
+      guard isNamed, !Exclusion.isApple(attribute.name),
         attribute.name != ProtectionClass.attribute || metadata.protection == nil
       else { continue }
       guard attribute.name.hasPrefix("user.") else {

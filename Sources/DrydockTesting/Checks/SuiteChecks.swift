@@ -132,7 +132,7 @@ extension FixtureSuite {
     case "setting" where difference.fields == nil:
       // Only whether a key is there: its value is the user's.
       let name = ContainerPath(name: Array((entry.id.last?.text ?? "").utf8))
-      if case .matched = optional.verdict(of: name, isDirectory: false) { return nil }
+      if optional.contains(name, isDirectory: false) { return nil }
       return (isMissing ? "a setting" : nil, isMissing ? nil : "a setting")
     case "vault item":
       guard let (old, new) = difference.fields, ["accessible", "access control"].contains(old.name) else {
@@ -149,8 +149,8 @@ extension FixtureSuite {
   /// The flags of backups and data protection.
   private static func flags(_ text: String) -> String {
     let names = [
-      "excluded", "protection=", ExclusionAttributes.robots, ExclusionAttributes.apple,
-      ExclusionAttributes.oldApple, ProtectionClass.attribute,
+      "excluded", "protection=", Exclusion.robotsAttribute, Exclusion.appleAttribute,
+      Exclusion.oldAppleAttribute, ProtectionClass.attribute,
     ]
     let flags = text.split(separator: ",").filter { flag in names.contains { flag.contains($0) } }
     return flags.isEmpty ? "no flag" : flags.joined(separator: ", ")

@@ -40,7 +40,7 @@ package struct FixtureSetup: Sendable {
     verbatim = try Self.places(reader, "verbatim") { try $0.path($1) }
     vault = try FixtureVaultItem.items(reader?["vault"])
     var attributes = try Self.places(reader, "excluded") { try $0.pathOrRoot($1) }.map {
-      (place: $0, attribute: ExclusionAttributes.appleFlag)
+      (place: $0, attribute: Exclusion.appleFlag)
     }
     for pair in try reader?["protection"]?.pairs("`protection`").pairs ?? [] {
       let name = try pair.value.protection().appleName

@@ -56,7 +56,8 @@ package struct VolatileValues: Sendable, Equatable {
     var result = self
     result.settings.formUnion(other.settings)
     result.columns.formUnion(other.columns)
-    result.files = files.adding(other.files)
+    // The last pattern that matches decides.
+    result.files = PatternList(files.texts + other.files.texts)
     result.patterns += other.patterns
     result.comparesColumnOrder = comparesColumnOrder || other.comparesColumnOrder
     return result
@@ -185,8 +186,6 @@ struct ValueNormalizer {
   /// Whether only the path of a file or directory counts, since its content differs in each run.
   func isVolatile(_ path: ContainerPath, isDirectory: Bool) -> Bool {
     found.add(volatile.files.texts(matching: path, isDirectory: isDirectory).map(VolatileValues.name(file:)))
-    return if case .matched = volatile.files.verdict(of: path, isDirectory: isDirectory) { true } else {
-      false
-    }
+    return volatile.files.contains(path, isDirectory: isDirectory)
   }
 }

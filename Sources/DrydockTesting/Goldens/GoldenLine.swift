@@ -204,7 +204,7 @@ extension ContainerPath {
 enum GoldenFlag {
   /// `excluded` for Apple's flag as its systems write it, `protection=complete` for a class of data protection.
   private static let known: [(word: String, name: String, digest: String)] =
-    ([("excluded", ExclusionAttributes.appleFlag)]
+    ([("excluded", Exclusion.appleFlag)]
     + ProtectionClass.allCases.map {
       (
         "protection=\($0.rawValue)",

@@ -23,7 +23,7 @@ struct RoomAssertion: AssertionBody {
     guard let place = try database.place(on: stage) else { return .noDatabase(database.name) }
     return try stage.readDatabase(at: place) { db in
       .room(
-        try RoomValidation.differences(db, schema),
+        try schema.differences(in: db),
         version: try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0)
     }
   }

@@ -38,7 +38,7 @@ package struct DeclaredSchema {
       guard let schema = catalog.roomSchema(version) else { return [] }
       // The schema file itself must create what it declares.
       _ = try schema.fresh(configuration)
-      return try RoomValidation.differences(db, schema)
+      return try schema.differences(in: db)
     }
   }
 

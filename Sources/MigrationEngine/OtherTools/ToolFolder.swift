@@ -131,17 +131,17 @@ struct ToolFolder {
   private func room(
     _ file: ToolFile, _ entry: String, _ files: inout MigrationFiles, isNewest: Bool
   ) throws -> RunToolSQL {
-    let schemas = RoomSchemaFolder(tool.schemas ?? "")
+    let folder = tool.schemas ?? ""
     let position = YAMLPosition(file: files.display(entry), line: 1, column: 1)
     func schema(_ version: Int) throws -> RoomSchema {
-      if let schema = try schemas.schema(version) { return schema }
-      throw schemas.missing(version, at: position)
+      if let schema = try RoomSchema.exported(version, to: folder) { return schema }
+      throw RoomSchema.missing(version, in: folder, at: position)
     }
     let (from, to) = (file.from ?? 0, file.number)
     // Room validates after the last of the migrations that it runs.
     var step = RoomStep(
-      from: from, to: to, source: try schemas.schema(from),
-      target: try isNewest ? schema(to) : schemas.schema(to), position: position)
+      from: from, to: to, source: try RoomSchema.exported(from, to: folder),
+      target: try isNewest ? schema(to) : RoomSchema.exported(to, to: folder), position: position)
     let up: SQLScript
     if entry.hasSuffix(".auto.yaml") {
       let spec = try RoomAutoSpec(files.contents[entry] ?? [], file: files.display(entry))
@@ -346,11 +346,11 @@ extension Directory {
   }
 }
 
-extension RoomSchemaFolder {
+extension RoomSchema {
   /// The error about a version whose schema is needed.
-  func missing(_ version: Int, at position: YAMLPosition) -> DrydockError {
+  static func missing(_ version: Int, in folder: String, at position: YAMLPosition) -> DrydockError {
     position.error(
-      "\(path) has no \(version).json: export the schema of version \(version) (`room.schemaLocation`)",
+      "\(folder) has no \(version).json: export the schema of version \(version) (`room.schemaLocation`)",
       code: .catalog)
   }
 }

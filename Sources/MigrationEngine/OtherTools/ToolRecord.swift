@@ -156,7 +156,7 @@ struct ToolRecord {
     let version = newest ?? catalog.base
     guard let schema = catalog.roomSchema(version) else {
       if let step = catalog.roomSteps.first(where: { $0.to == version }) {
-        throw RoomSchemaFolder(tool.schemas ?? "").missing(version, at: step.position)
+        throw RoomSchema.missing(version, in: tool.schemas ?? "", at: step.position)
       }
       return try db.execute(sql: "PRAGMA user_version = \(version)")
     }

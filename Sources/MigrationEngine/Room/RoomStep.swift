@@ -56,7 +56,7 @@ extension RoomSchema {
   ///
   /// - Throws: ``StepFailure`` `verifyFailed` when Room would refuse the database.
   func adopt(_ db: Database) throws {
-    let differences = try RoomValidation.differences(db, self)
+    let differences = try differences(in: db)
     guard differences.isEmpty else { throw Self.failure(differences, version: version) }
     try db.execute(
       sql: """
