@@ -3,7 +3,7 @@ import DrydockErrors
 import Synchronization
 
 /// Seals and opens the chunks of one payload, each by its number, in any order and on any thread.
-package struct PayloadCipher: Sendable {
+package final class PayloadCipher: Sendable {
   /// The plain bytes of a chunk: 64 KiB, except for the last one, which may have fewer.
   package static let chunkLength = 64 * 1024
   /// The bytes that sealing adds to a chunk: 16.
@@ -11,16 +11,15 @@ package struct PayloadCipher: Sendable {
   package static let sealedChunkLength = chunkLength + overhead
   static let nonceLength = 16
 
-  private let sealers: CipherPool
-  private let openers: CipherPool
+  private let key: SecretBytes
+  /// Used again, since setting one up takes longer than copying a chunk.
+  private let idle = Mutex<[ChaChaPoly]>([])
   /// A key for codes over the content that say nothing to those who cannot open the file.
   package let codeKey: SecretBytes
 
   init(fileKey: SecretBytes, nonce: [UInt8]) throws {
     codeKey = try LibCrypto.hkdf(fileKey, salt: nonce, info: "drydock statement")
-    let key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
-    sealers = CipherPool(key, seals: true)
-    openers = CipherPool(key, seals: false)
+    key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
   }
 
   /// Encrypts chunk `number` (from 0) into `sealed`, which must be 16 bytes longer and not overlap. All chunks but the
@@ -30,7 +29,7 @@ package struct PayloadCipher: Sendable {
   package func seal(
     _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into sealed: UnsafeMutableRawBufferPointer
   ) throws {
-    try sealers.borrow { try $0.seal(plain, number: number, isLast: isLast, into: sealed) }
+    try withCipher { try $0.seal(plain, number: number, isLast: isLast, into: sealed) }
   }
 
   /// Decrypts chunk `number` (from 0) into `plain`, which must be 16 bytes shorter and not overlap.
@@ -39,26 +38,15 @@ package struct PayloadCipher: Sendable {
   package func open(
     _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into plain: UnsafeMutableRawBufferPointer
   ) throws {
-    let isOpen = try openers.borrow {
-      $0.open(sealed, number: number, isLast: isLast, into: plain)
-    }
+    let isOpen = try withCipher { $0.open(sealed, number: number, isLast: isLast, into: plain) }
     guard isOpen else {
       throw DrydockError.payload(
         "chunk \(number) does not match its tag\(isLast ? ", or is not the last one" : "")")
     }
   }
-}
 
-/// Reuses ciphers with the same key, since setting one up takes longer than copying a chunk.
-private final class CipherPool: Sendable {
-  private let key: SecretBytes
-  private let seals: Bool
-  private let idle = Mutex<[ChaChaPoly]>([])
-
-  init(_ key: SecretBytes, seals: Bool) { (self.key, self.seals) = (key, seals) }
-
-  func borrow<Result>(_ body: (ChaChaPoly) throws -> Result) throws -> Result {
-    let cipher = try idle.withLock { $0.popLast() } ?? ChaChaPoly(key: key, seals: seals)
+  private func withCipher<Result>(_ body: (ChaChaPoly) throws -> Result) throws -> Result {
+    let cipher = try idle.withLock { $0.popLast() } ?? ChaChaPoly(key: key)
     defer { idle.withLock { $0.append(cipher) } }
     return try body(cipher)
   }

@@ -136,7 +136,7 @@ enum Stanza: Sendable {
 
   /// Encrypts a file key with a key that is used for nothing else; so the nonce is zero. Gives it and its tag: 32 bytes.
   private static func seal(_ fileKey: SecretBytes, with key: SecretBytes) throws -> [UInt8] {
-    let cipher = try ChaChaPoly(key: key, seals: true)
+    let cipher = try ChaChaPoly(key: key)
     var sealed = [UInt8](repeating: 0, count: fileKey.count + ChaChaPoly.tagLength)
     try fileKey.withBytes { plain in
       try sealed.withUnsafeMutableBytes { try cipher.seal(plain, number: 0, isLast: false, into: $0) }
@@ -146,7 +146,7 @@ enum Stanza: Sendable {
 
   /// The file key, or nil when `key` is the wrong one.
   private static func open(_ wrapped: [UInt8], with key: SecretBytes) throws -> SecretBytes? {
-    let cipher = try ChaChaPoly(key: key, seals: false)
+    let cipher = try ChaChaPoly(key: key)
     var isOpen = false
     let fileKey = wrapped.withUnsafeBytes { sealed in
       SecretBytes(count: fileKeyLength) { isOpen = cipher.open(sealed, number: 0, isLast: false, into: $0) }

@@ -190,7 +190,7 @@ extension LibCrypto {
   }
 }
 
-/// ChaCha20-Poly1305 with one key and one direction, for one thread at a time.
+/// ChaCha20-Poly1305 with one key, for one thread at a time.
 ///
 /// Unchecked: `PayloadCipher` takes one from its pool and puts it back under a lock, which the compiler cannot see.
 package final class ChaChaPoly: @unchecked Sendable {
@@ -199,12 +199,10 @@ package final class ChaChaPoly: @unchecked Sendable {
   private let context: OpaquePointer
 
   /// Expects a key of 32 bytes.
-  ///
-  /// - Parameter seals: whether it encrypts; else it decrypts.
-  package init(key: SecretBytes, seals: Bool) throws {
+  package init(key: SecretBytes) throws {
     context = try LibCrypto.cipherContext()
     // From here on `deinit` frees the context.
-    guard LibCrypto.start(context, EVP_chacha20_poly1305(), key, iv: nil, encrypts: seals) else {
+    guard LibCrypto.start(context, EVP_chacha20_poly1305(), key, iv: nil, encrypts: true) else {
       throw LibCrypto.error("setting up a cipher")
     }
   }
@@ -222,7 +220,7 @@ package final class ChaChaPoly: @unchecked Sendable {
   ) throws {
     precondition(sealed.count == plain.count + Self.tagLength)
     let tag = sealed.baseAddress.map { $0 + plain.count }
-    guard start(number, isLast), update(plain, sealed), finish(),
+    guard start(number, isLast, encrypts: true), update(plain, sealed), finish(),
       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagLength), tag) == 1
     else { throw LibCrypto.error("encrypting") }
   }
@@ -236,7 +234,7 @@ package final class ChaChaPoly: @unchecked Sendable {
     precondition(sealed.count == plain.count + Self.tagLength)
     let body = UnsafeRawBufferPointer(rebasing: sealed.prefix(plain.count))
     let tag = UnsafeMutableRawPointer(mutating: sealed.baseAddress.map { $0 + plain.count })
-    if start(number, isLast),
+    if start(number, isLast, encrypts: false),
       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagLength), tag) == 1,
       update(body, plain), finish()
     {
@@ -249,14 +247,14 @@ package final class ChaChaPoly: @unchecked Sendable {
   }
 
   /// Sets the nonce of 12 bytes: the number in 11, big-endian, and the mark.
-  private func start(_ number: UInt64, _ isLast: Bool) -> Bool {
+  private func start(_ number: UInt64, _ isLast: Bool, encrypts: Bool) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: 12, alignment: 8) { nonce in
       nonce.storeBytes(of: 0, as: UInt32.self)
       nonce.storeBytes(of: number.bigEndian, toByteOffset: 3, as: UInt64.self)
       nonce.storeBytes(of: isLast ? 1 : 0, toByteOffset: 11, as: UInt8.self)
       let bytes = nonce.assumingMemoryBound(to: UInt8.self).baseAddress
-      // A null cipher, key and direction leave these unchanged.
-      return EVP_CipherInit_ex(context, nil, nil, nil, bytes, -1) == 1
+      // A null cipher and key leave these unchanged.
+      return EVP_CipherInit_ex(context, nil, nil, nil, bytes, encrypts ? 1 : 0) == 1
     }
   }
 
