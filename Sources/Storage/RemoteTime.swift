@@ -1,8 +1,11 @@
 import CLibCurl
 import Foundation
 
-/// Times as servers write them, in nanoseconds since 1970.
+/// Times as servers write them, in nanoseconds since 1970; nil for those of which 64 bits do not hold so many.
 enum RemoteTime {
+  /// The seconds at the start of 2262.
+  private static let latest: Int64 = 9_214_646_400
+
   /// `2026-11-23T13:30:00.000Z`, as S3 lists it.
   static func iso(_ text: String) -> Int64? {
     guard text.hasSuffix("Z") else { return nil }
@@ -23,12 +26,12 @@ enum RemoteTime {
   static func http(_ text: String) -> Int64? {
     guard CurlHandle.isReady else { return nil }
     let seconds = drydock_curl_getdate(text)
-    return seconds < 0 ? nil : Int64(seconds) * 1_000_000_000
+    return (0..<latest).contains(Int64(seconds)) ? Int64(seconds) * 1_000_000_000 : nil
   }
 
   /// Seconds since 1970 of a time in UTC; nil for one that no calendar has.
   static func seconds(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int = 0) -> Int64? {
-    guard (1970...9999).contains(year), (1...12).contains(month), (1...31).contains(day),
+    guard (1970...2261).contains(year), (1...12).contains(month), (1...31).contains(day),
       (0...23).contains(hour),
       (0...59).contains(minute), (0...60).contains(second)
     else { return nil }
