@@ -7,7 +7,7 @@ import SystemPackage
   import Glibc
 #endif
 
-/// The bytes of an archive, or of its file, at any offset and from any thread, wherever the file is.
+/// The bytes of an archive, of its file or of a part of it, at any offset and from any thread, wherever the file is.
 package struct ArchiveSource: Sendable {
   /// Fills a buffer with the bytes at an offset, or throws.
   package typealias Read =
@@ -28,6 +28,11 @@ package struct ArchiveSource: Sendable {
   /// - Throws: `DrydockError` `.io`, as for a pipe.
   package init(_ file: FileDescriptor) throws {
     self.init(size: try file.size()) { try file.readExactly($0, at: $1) }
+  }
+
+  /// Bytes in memory.
+  package init(_ bytes: [UInt8]) {
+    self.init(size: UInt64(bytes.count)) { $0.copyBytes(from: bytes[Int($1)..<Int($1) + $0.count]) }
   }
 
   /// Opens a file; it is closed when the last copy of the source is gone.
@@ -84,7 +89,7 @@ package struct ArchiveSource: Sendable {
   /// The hash of all bytes.
   ///
   /// - Parameter body: takes each piece, and the number of bytes up to its end.
-  func digest(
+  package func digest(
     _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void = { _, _ in }
   ) throws -> SHA256.Digest {
     let digest = try SHA256()

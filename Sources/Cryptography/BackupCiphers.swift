@@ -109,23 +109,17 @@ package enum EmptyNonceGCM {
   package static func open(_ sealed: [UInt8], key: SecretBytes) throws -> SecretBytes? {
     guard key.count == 32, sealed.count >= block, sealed.count <= longest else { return nil }
     let cipher = Array(sealed.dropLast(block))
-    let tag = sealed.suffix(block)
     // libcrypto refuses an empty nonce. By NIST SP 800-38D the first counter block J0 is the GHASH of a block of zeros
     // then, which is zero: the text is encrypted with the blocks 1, 2, …, and the tag with block 0. With a nonce of 12 zeros
-    // J0 is 1: the text is encrypted with the blocks 2, 3, …, and the tag with block 1. The part of a tag that depends on
-    // the ciphertext is the same. So the ciphertext is made once more with the second nonce, and the tag corrected.
+    // J0 is 1: the tag is encrypted with block 1. The part of a tag that depends on the ciphertext is the same. So libcrypto
+    // compares the corrected tag; what it decrypts then, with the blocks 2, 3, …, is nothing.
     let stream = try keyStream(key, count: cipher.count + 2 * block)
-    return try stream.withBytes { stream -> SecretBytes? in
-      let again = try sealedWithZeros(xor(cipher, stream[(2 * block)...]), key)
-      guard again.cipher == cipher else { throw LibCrypto.error("opening an item of a keychain") }
-      let expected = (0..<block).map { again.tag[$0] ^ stream[block + $0] ^ stream[$0] }
-      return LibCrypto.isSame(expected, Array(tag)) ? xor(cipher, stream[block...]) : nil
-    }
-  }
-
-  private static func xor(_ bytes: [UInt8], _ stream: Slice<UnsafeRawBufferPointer>) -> SecretBytes {
-    SecretBytes(count: bytes.count) { result in
-      for index in bytes.indices { result[index] = bytes[index] ^ stream[stream.startIndex + index] }
+    return try stream.withBytes { stream in
+      var tag = (0..<block).map { sealed[cipher.count + $0] ^ stream[$0] ^ stream[block + $0] }
+      guard try isAuthentic(cipher, &tag, key) else { return nil }
+      return SecretBytes(count: cipher.count) { plain in
+        for index in cipher.indices { plain[index] = cipher[index] ^ stream[block + index] }
+      }
     }
   }
 
@@ -145,25 +139,24 @@ package enum EmptyNonceGCM {
     }
   }
 
-  private static func sealedWithZeros(
-    _ plain: SecretBytes, _ key: SecretBytes
-  ) throws -> (cipher: [UInt8], tag: [UInt8]) {
+  /// Whether libcrypto accepts a tag with a nonce of zeros.
+  private static func isAuthentic(_ cipher: [UInt8], _ tag: inout [UInt8], _ key: SecretBytes) throws -> Bool
+  {
     let context = try LibCrypto.cipherContext()
     defer { EVP_CIPHER_CTX_free(context) }
-    var cipher = [UInt8](repeating: 0, count: plain.count)
-    var (tag, rest) = ([UInt8](repeating: 0, count: block), [UInt8](repeating: 0, count: block))
-    var count: Int32 = 0
-    let done = plain.withBytes { plain in
-      LibCrypto.start(
-        context, EVP_aes_256_gcm(), key, iv: [UInt8](repeating: 0, count: 12), encrypts: true)
-        && (plain.isEmpty
-          || EVP_CipherUpdate(
-            context, &cipher, &count, plain.baseAddress?.assumingMemoryBound(to: UInt8.self),
-            Int32(plain.count)) == 1)
-        && EVP_CipherFinal_ex(context, &rest, &count) == 1
-        && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(block), &tag) == 1
+    let nonce = [UInt8](repeating: 0, count: 12)
+    guard LibCrypto.start(context, EVP_aes_256_gcm(), key, iv: nonce, encrypts: false),
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(block), &tag) == 1
+    else { throw LibCrypto.error("checking an item of a keychain") }
+    return LibCrypto.withScratch(cipher.count + block) { room in
+      let room = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      var count: Int32 = 0
+      let isSame =
+        (cipher.isEmpty || EVP_CipherUpdate(context, room, &count, cipher, Int32(cipher.count)) == 1)
+        && EVP_CipherFinal_ex(context, room, &count) == 1
+      // A wrong tag leaves its reason in the queue.
+      ERR_clear_error()
+      return isSame
     }
-    guard done else { throw LibCrypto.error("checking an item of a keychain") }
-    return (cipher, tag)
   }
 }

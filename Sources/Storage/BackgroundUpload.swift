@@ -6,7 +6,7 @@ import Foundation
 /// What a server does with the pieces of an upload.
 protocol PieceReceiver: AnyObject, Sendable {
   /// The body of a request with some of the upload's bytes.
-  typealias Body = (Range<UInt64>) -> RequestBody
+  typealias Body = (Range<UInt64>) -> ArchiveSource
 
   /// The size of the next piece; nil while there are too few bytes for one.
   ///
@@ -103,8 +103,8 @@ final class BackgroundUpload: PlaceUpload, @unchecked Sendable {
 
   // MARK: Threads
 
-  private func body(_ range: Range<UInt64>) -> RequestBody {
-    RequestBody(size: UInt64(range.count)) { [weak self, source] target, offset in
+  private func body(_ range: Range<UInt64>) -> ArchiveSource {
+    ArchiveSource(size: UInt64(range.count)) { [weak self, source] target, offset in
       // Cancelled: the request ends at once.
       guard let self, !condition.withLock({ isStopped }) else { throw CancellationError() }
       try source(target, range.lowerBound + offset)

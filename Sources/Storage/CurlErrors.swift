@@ -15,15 +15,20 @@ struct RemoteFailure: Error {
   var retryAfter: Double?
   /// The server's word for the error, as `NoSuchKey`.
   var serverCode: String?
+  /// libcurl's code, if it is its error.
+  private var curlCode: CURLcode?
+
   /// Whether it is libcurl's code for all that the SSH library has no other for: a write that the server refuses, or a
   /// connection that broke.
-  var isUnspecific = false
+  private var isUnspecific: Bool { curlCode == CURLE_SSH }
   /// Whether no connection could be made.
-  var isUnreachable = false
+  var isUnreachable: Bool {
+    [CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT].contains(curlCode)
+  }
   /// Whether an SFTP server answered with this error: the connection is as before.
-  var isAnswer = false
+  var isAnswer: Bool { curlCode.map(Self.isAnswer) ?? false }
   /// Whether the SSH server refused the key that was offered.
-  var refusesLogin = false
+  var refusesLogin: Bool { curlCode == CURLE_LOGIN_DENIED }
 
   init(
     _ code: DrydockError.Code, _ reason: String, advice: String? = nil, isTransient: Bool = false,
@@ -31,15 +36,6 @@ struct RemoteFailure: Error {
   ) {
     (self.code, self.reason, self.advice) = (code, reason, advice)
     (self.isTransient, self.attemptLimit) = (isTransient, attemptLimit)
-  }
-
-  /// A server that cannot be reached is mostly a wrong address or one that is down: waiting for minutes helps nobody.
-  private static func unreachable(_ reason: String) -> RemoteFailure {
-    var failure = RemoteFailure(
-      .io, reason, advice: "check the address, the network and whether the server runs", isTransient: true,
-      attemptLimit: 5)
-    failure.isUnreachable = true
-    return failure
   }
 
   /// An SFTP server that reports a failure without a reason. It may be for a moment, but seldom is.
@@ -80,8 +76,7 @@ extension RemoteFailure {
     var failure =
       code == CURLE_SSH && isConnected
       ? refused(message) : translated(code, message, isKeyChanged: isKeyChanged, isHTTP: isHTTP)
-    failure.isAnswer = isAnswer(code)
-    failure.isUnspecific = code == CURLE_SSH
+    failure.curlCode = code
     return failure
   }
 
@@ -105,13 +100,11 @@ extension RemoteFailure {
         .io, "the server's certificate is refused: \(reason)",
         advice: "set AWS_CA_BUNDLE to the file of the authority that signed it")
     case CURLE_LOGIN_DENIED:
-      var failure = RemoteFailure(
+      return RemoteFailure(
         .permission, "the server refuses every key",
         advice:
           "load an Ed25519 or ECDSA key into ssh-agent, or set DRYDOCK_SSH_KEY to its file; one with a passphrase works "
           + "in ssh-agent only")
-      failure.refusesLogin = true
-      return failure
     case CURLE_REMOTE_ACCESS_DENIED: return denied
     case CURLE_REMOTE_FILE_NOT_FOUND: return RemoteFailure(.notFound, "it does not exist")
     case CURLE_REMOTE_DISK_FULL:
@@ -121,7 +114,10 @@ extension RemoteFailure {
         .unsupported, reason, advice: "install a libcurl that was built with this protocol")
     case CURLE_QUOTE_ERROR: return command(reason)
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT:
-      return unreachable(reason)
+      // Mostly a wrong address or a server that is down: waiting for minutes helps nobody.
+      return RemoteFailure(
+        .io, reason, advice: "check the address, the network and whether the server runs", isTransient: true,
+        attemptLimit: 5)
     case CURLE_SSH, CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR,
       CURLE_RECV_ERROR,
       CURLE_SSL_CONNECT_ERROR, CURLE_WEIRD_SERVER_REPLY, CURLE_FAILED_INIT, CURLE_AGAIN,
@@ -154,7 +150,7 @@ extension RemoteFailure {
         + "answer in its place, or the connection broke",
       advice: "ask the server's administrator for the fingerprint before you change known_hosts",
       isTransient: true, attemptLimit: 5)
-    failure.isUnreachable = true
+    failure.curlCode = CURLE_COULDNT_CONNECT
     return failure
   }
 

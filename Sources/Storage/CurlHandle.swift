@@ -1,3 +1,4 @@
+import ArchiveFile
 import CLibCurl
 import DrydockErrors
 import Foundation
@@ -11,7 +12,7 @@ struct CurlRequest {
     /// Asks for the size and time only.
     case head
     /// Sends a body with this HTTP method; over SFTP, writes a file.
-    case send(String, RequestBody)
+    case send(String, ArchiveSource)
     /// An HTTP method without a body, in either direction.
     case plain(String)
     /// Over SFTP: runs these commands, one after the other.

@@ -1,26 +1,7 @@
+import ArchiveFile
 import CLibCurl
 import DrydockErrors
 import Foundation
-
-/// The bytes that a request sends, read when the connection takes them.
-struct RequestBody {
-  var size: UInt64
-  /// Fills a buffer with the bytes from an offset of this body.
-  var read: (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
-
-  init(size: UInt64, read: @escaping (UnsafeMutableRawBufferPointer, UInt64) throws -> Void) {
-    (self.size, self.read) = (size, read)
-  }
-
-  init(_ bytes: [UInt8]) {
-    size = UInt64(bytes.count)
-    read = { target, offset in
-      bytes.withUnsafeBytes {
-        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)...].prefix(target.count)))
-      }
-    }
-  }
-}
 
 /// A range of a file that is read into a caller's buffer.
 final class ReplyBuffer {
@@ -54,7 +35,7 @@ final class ReplyBuffer {
 final class CurlTransfer {
   private let easy: UnsafeMutableRawPointer
   private let request: CurlRequest
-  private let body: RequestBody?
+  private let body: ArchiveSource?
   private let isHTTP: Bool
   private let noProgressLimit: Double
   private let rate: RateLimit?
@@ -180,7 +161,7 @@ final class CurlTransfer {
     let count = Int(min(UInt64(min(room, rate?.piece ?? room)), body.size - sent))
     guard count > 0 else { return 0 }
     do {
-      try body.read(UnsafeMutableRawBufferPointer(start: target, count: count), sent)
+      try body.readExactly(UnsafeMutableRawBufferPointer(start: target, count: count), at: sent)
     } catch {
       failure = error
       return Int(CURL_READFUNC_ABORT)

@@ -164,7 +164,7 @@ final class S3Place: ServerPlace {
     try RemoteName.check(name)
     let digest = try SHA256.hash(bytes)
     let file = try retrying("cannot be written", "PUT", name) { _ in
-      _ = try succeeded(send(.send("PUT", RequestBody(bytes)), key: address.key(name), digest: digest))
+      _ = try succeeded(send(.send("PUT", ArchiveSource(bytes)), key: address.key(name), digest: digest))
       return try head(name)?.file
     }
     return try written(file, name)

@@ -76,8 +76,8 @@ final class S3Upload: PieceReceiver {
   // MARK: Publishing
 
   /// - Returns: false when the server has a file of that name.
-  private func putWhole(_ body: RequestBody) throws -> Bool {
-    let digest = try digest(body)
+  private func putWhole(_ body: ArchiveSource) throws -> Bool {
+    let digest = try body.digest()
     return try publishing("PUT") { condition in
       try place.send(
         .send("PUT", body), key: key, fields: ["\(Self.markField):\(mark)"] + condition, digest: digest)
@@ -95,7 +95,7 @@ final class S3Upload: PieceReceiver {
     return try publishing("POST") { condition in
       // The server joins the parts before it answers.
       let reply = try place.send(
-        .send("POST", RequestBody(bytes)), key: key, query: [("uploadId", id)], fields: condition,
+        .send("POST", ArchiveSource(bytes)), key: key, query: [("uploadId", id)], fields: condition,
         digest: digest,
         patience: max(place.options.noProgressLimit, place.options.deadline))
       // An earlier attempt, whose reply was lost, did it; or it is gone for good, and the caller finds no file.
@@ -127,17 +127,6 @@ final class S3Upload: PieceReceiver {
     }
   }
 
-  private func digest(_ body: RequestBody) throws -> SHA256.Digest {
-    let digest = try SHA256()
-    try readInPieces(
-      0..<body.size, of: 256 << 10,
-      read: { offset, target in
-        try body.read(target, offset)
-        return target.count
-      }, digest.update)
-    return try digest.finalize()
-  }
-
   // MARK: Parts
 
   func send(_ piece: Range<UInt64>, number: Int, _ body: Body) throws -> Bool {
@@ -146,7 +135,7 @@ final class S3Upload: PieceReceiver {
     }
     let id = try begin()
     let body = body(piece)
-    let digest = try digest(body)
+    let digest = try body.digest()
     let tag = try place.retrying("cannot be written", "PUT", name) { _ in
       let reply = try place.succeeded(
         place.send(
@@ -173,7 +162,7 @@ final class S3Upload: PieceReceiver {
     try place.retrying("cannot be written", "POST", name) { _ in
       let document = try place.document(
         place.send(
-          .send("POST", RequestBody([])), key: key, query: [("uploads", "")],
+          .send("POST", ArchiveSource([])), key: key, query: [("uploads", "")],
           fields: ["\(Self.markField):\(mark)"]),
         "InitiateMultipartUploadResult")
       guard let id = document["UploadId"]?.text, !id.isEmpty, id.utf8.count <= 2048 else {

@@ -194,7 +194,7 @@ final class SFTPPlace: ServerPlace {
 
   private func write(_ bytes: [UInt8], to name: ContainerPath, through temporary: ContainerPath) throws {
     try retrying("cannot be written", "write", name) { _ in
-      try send(CurlRequest(url: address.location(temporary), operation: .send("", RequestBody(bytes))))
+      try send(CurlRequest(url: address.location(temporary), operation: .send("", ArchiveSource(bytes))))
     }
     try retrying("cannot be written", "rename", name) { _ in
       if try rename(temporary, to: name, size: UInt64(bytes.count)) {

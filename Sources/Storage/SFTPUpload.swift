@@ -88,7 +88,7 @@ final class SFTPUpload: PieceReceiver {
     defer { buffers.deallocate() }
     let here = UnsafeMutableRawBufferPointer(rebasing: buffers[..<count])
     let there = UnsafeMutableRawBufferPointer(rebasing: buffers[count...])
-    try body(size - UInt64(count)..<size).read(here, 0)
+    try body(size - UInt64(count)..<size).readExactly(here, at: 0)
     let reply = ReplyBuffer(there, at: size - UInt64(count), of: size)
     _ = try place.perform(
       CurlRequest(url: place.address.location(temporary), operation: .get, range: reply.range, buffer: reply))
