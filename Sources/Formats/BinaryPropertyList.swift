@@ -7,8 +7,6 @@ import Foundation
 struct BinaryPropertyListReader {
   static let magic = Array("bplist00".utf8)
   private static let trailerLength = 32
-  /// Deeper nesting would exhaust the stack.
-  private static let depthLimit = 200
   /// The most bytes that a file may expand to where values are shared: as many as it could have as XML, which shares none.
   private static let expandedLimit = 16 << 20
   /// The bytes of a value besides its content.
@@ -74,7 +72,7 @@ struct BinaryPropertyListReader {
     guard index < objectCount else { throw Self.damaged("a reference to a missing object") }
     let known = known[index] < 0 ? nil : decoded[Int(known[index])]
     // This also ends an object that contains itself, and catches one that was read before at a smaller depth.
-    guard depth + (known?.height ?? 0) <= Self.depthLimit else {
+    guard depth + (known?.height ?? 0) <= PropertyListValue.depthLimit else {
       throw Self.damaged("nested too deeply")
     }
     if let known { return known }

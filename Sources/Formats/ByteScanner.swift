@@ -1,4 +1,5 @@
 import DrydockErrors
+import Foundation
 
 /// Reads the bytes of a text from its start to its end.
 protocol ByteScanner {
@@ -34,7 +35,6 @@ extension ByteScanner {
 /// The start or the end of an element.
 struct XMLTag {
   var name: String
-  /// None where the format gives them no meaning.
   var attributes: [(name: String, value: String)] = []
   var isEnd = false
   var isEmpty = false
@@ -42,20 +42,138 @@ struct XMLTag {
   subscript(_ name: String) -> String? { attributes.first { $0.name == name }?.value }
 }
 
-/// What all XML has besides its elements.
-protocol XMLScanner: ByteScanner {}
+/// What all XML has, whatever its elements mean.
+protocol XMLScanner: ByteScanner {
+  /// Whether attributes count, and a carriage return in a text, with a line feed or without, is a line feed. Readers of
+  /// property lists skip what else is in a tag.
+  static var isFullXML: Bool { get }
+}
 
 extension XMLScanner {
-  /// Skips the beginning of a tag, at which the scanner must be.
-  ///
-  /// - Returns: whether it ends an element.
-  mutating func beginTag() throws -> Bool {
-    guard index < bytes.count else { throw cut }
-    guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
+  private var byte: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+  private mutating func take(_ character: Unicode.Scalar) -> Bool {
+    guard byte == UInt8(ascii: character) else { return false }
     index += 1
-    let isEnd = isAt("/")
-    if isEnd { index += 1 }
-    return isEnd
+    return true
+  }
+
+  /// Reads the start or the end of an element, at which the scanner must be.
+  mutating func tag() throws -> XMLTag {
+    guard take("<") else { throw byte == nil ? cut : damaged("text where an element is expected") }
+    let isEnd = take("/")
+    var tag = XMLTag(name: try name(), isEnd: isEnd)
+    if !Self.isFullXML {
+      while let byte, byte != UInt8(ascii: ">") { index += 1 }
+      guard take(">") else { throw cut }
+      tag.isEmpty = !isEnd && bytes[index - 2] == UInt8(ascii: "/")
+      return tag
+    }
+    while true {
+      let isSeparated = skipSpace()
+      if take(">") { return tag }
+      if !isEnd, isAt("/>") {
+        index += 2
+        tag.isEmpty = true
+        return tag
+      }
+      guard byte != nil else { throw cut }
+      guard isSeparated, !isEnd else { throw damaged("an invalid element") }
+      let name = try name()
+      skipSpace()
+      guard take("=") else { throw damaged("an attribute without value") }
+      skipSpace()
+      guard tag[name] == nil else { throw damaged("an attribute occurs twice") }
+      tag.attributes.append((name, try attributeValue()))
+      guard tag.attributes.count <= 16 else { throw damaged("too many attributes") }
+    }
+  }
+
+  /// Reads the end of an element, at which the scanner must be.
+  mutating func end(_ name: String) throws {
+    let tag = try tag()
+    guard tag.isEnd, tag.name == name else { throw damaged("an element does not end where it should") }
+  }
+
+  /// Reads the text of an element, and its end.
+  mutating func text(in name: String) throws -> (text: String, hasComment: Bool) {
+    var (text, start, hasComment): ([UInt8], Int, Bool) = ([], index, false)
+    while let byte {
+      switch byte {
+      case UInt8(ascii: "&"):
+        text += bytes[start..<index]
+        text += try reference()
+        start = index
+      case UInt8(ascii: "\r") where Self.isFullXML:
+        text += bytes[start..<index]
+        index += 1
+        if self.byte != 0x0A { text.append(0x0A) }
+        start = index
+      case UInt8(ascii: "<"):
+        text += bytes[start..<index]
+        start = index
+        if isAt("<!--") {
+          hasComment = true
+          try skip(past: "-->", from: 4)
+        } else if isAt("<![CDATA[") {
+          try skip(past: "]]>", from: 9)
+          text += bytes[(start + 9)..<(index - 3)]
+        } else {
+          try end(name)
+          return (String(decoding: text, as: UTF8.self), hasComment)
+        }
+        start = index
+      default: index += 1
+      }
+    }
+    throw cut
+  }
+
+  private mutating func name() throws -> String {
+    let start = index
+    while let byte, Self.isName(byte) { index += 1 }
+    guard index > start else { throw byte == nil ? cut : damaged("an element without name") }
+    guard bytes[start] != UInt8(ascii: "!"), bytes[start] != UInt8(ascii: "?") else {
+      throw damaged("an invalid declaration")
+    }
+    return String(decoding: bytes[start..<index], as: UTF8.self)
+  }
+
+  private static func isName(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "/"), UInt8(ascii: ">"), UInt8(ascii: "="), UInt8(ascii: "<"), UInt8(ascii: "\""),
+      UInt8(ascii: "'"), UInt8(ascii: "&"):
+      false
+    default: !isSpace(byte)
+    }
+  }
+
+  private mutating func attributeValue() throws -> String {
+    guard let quote = byte else { throw cut }
+    guard take("\"") || take("'") else { throw damaged("an attribute without quotes") }
+    var text: [UInt8] = []
+    while let byte {
+      switch byte {
+      case quote:
+        index += 1
+        return String(decoding: text, as: UTF8.self)
+      case UInt8(ascii: "&"): text += try reference()
+      case UInt8(ascii: "<"): throw damaged("`<` in an attribute")
+      default:
+        text.append(Self.isSpace(byte) ? 0x20 : byte)
+        index += 1
+      }
+    }
+    throw cut
+  }
+
+  /// The encoding that the declaration at the start of a text names, in lower case.
+  static func encoding(declaredIn text: ArraySlice<UInt8>) -> String? {
+    let start = String(decoding: text.prefix(200), as: UTF8.self)
+    guard start.hasPrefix("<?xml"), let end = start.range(of: "?>"),
+      let name = start[..<end.lowerBound].firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)
+    else { return nil }
+    return name.1.lowercased()
   }
 
   /// Skips white space, comments and instructions.
@@ -88,25 +206,25 @@ extension XMLScanner {
     byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
   }
 
-  /// The characters of a reference such as `&lt;` or `&#10;`; `what` names it in the error. Some writers escape a character
-  /// of more than 16 bits as two surrogates.
-  mutating func reference(_ what: String) throws -> [UInt8] {
-    let name = try entity(what)
+  /// The characters of a reference such as `&lt;` or `&#10;`. Some writers escape a character of more than 16 bits as two
+  /// surrogates.
+  private mutating func reference() throws -> [UInt8] {
+    let name = try entity()
     if let character = ["lt": "<", "gt": ">", "amp": "&", "quot": "\"", "apos": "'"][name] {
       return Array(character.utf8)
     }
     guard let code = Self.code(name) else { throw damaged("an unknown entity") }
     if let scalar = Unicode.Scalar(code) { return Array(String(scalar).utf8) }
-    guard let high = UInt16(exactly: code), isAt("&#"), let low = Self.code(try entity(what)),
+    guard let high = UInt16(exactly: code), isAt("&#"), let low = Self.code(try entity()),
       let low = UInt16(exactly: low), let text = String(validating: [high, low], as: UTF16.self)
     else { throw damaged("an unknown entity: half a surrogate pair") }
     return Array(text.utf8)
   }
 
-  private mutating func entity(_ what: String) throws -> String {
+  private mutating func entity() throws -> String {
     let start = index + 1
     guard let end = bytes[start..<min(start + 12, bytes.count)].firstIndex(of: UInt8(ascii: ";")) else {
-      throw damaged("\(what) without end")
+      throw damaged("an entity without end")
     }
     index = end + 1
     return String(decoding: bytes[start..<end], as: UTF8.self)

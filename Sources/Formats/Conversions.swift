@@ -51,8 +51,11 @@ extension JSONValue {
       return values.count == array.elements.count ? .array(values) : nil
     case .object(let object):
       var values: PropertyListDictionary = [:]
-      for member in object.members { values[member.key.text] = member.value.propertyListValue(null: null) }
-      return values.count == object.members.count ? .dictionary(values) : nil
+      for member in object.members {
+        guard let value = member.value.propertyListValue(null: null) else { return nil }
+        values[member.key.text] = value
+      }
+      return .dictionary(values)
     }
   }
 }

@@ -9,30 +9,45 @@ package enum YAMLDate {
   /// The date, or nil when the text is not `YYYY-MM-DD` or `YYYY-MM-DD[T ]hh:mm:ss[.f…](Z|±hh:mm)`.
   /// A date without a time is midnight UTC.
   package static func parse(_ text: String) -> Date? {
-    var cursor = Cursor(bytes: Array(text.utf8))
-    guard let year = cursor.number(4), cursor.take("-"), let month = cursor.number(2), cursor.take("-"),
-      let day = cursor.number(2)
-    else { return nil }
+    var bytes = Array(text.utf8)[...]
+    guard let day = take(&bytes, "0000-00-00") else { return nil }
     var time = tm()
-    (time.tm_year, time.tm_mon, time.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
+    (time.tm_year, time.tm_mon, time.tm_mday) = (Int32(day[0] - 1900), Int32(day[1] - 1), Int32(day[2]))
     var seconds = Int64(timegm(&time))
     // The system normalizes 30 February to a day in March.
-    guard time.tm_mon == month - 1, time.tm_mday == day else { return nil }
+    guard time.tm_mon == day[1] - 1, time.tm_mday == day[2] else { return nil }
     var fraction = 0.0
-    if !cursor.isAtEnd {
-      guard cursor.take("T") || cursor.take("t") || cursor.take(" "), let hour = cursor.number(2),
-        cursor.take(":"), let minute = cursor.number(2), cursor.take(":"), let second = cursor.number(2),
-        hour < 24, minute < 60, second < 60
+    if !bytes.isEmpty {
+      guard ["T", "t", " "].contains(UnicodeScalar(bytes.removeFirst())),
+        let clock = take(&bytes, "00:00:00"),
+        clock[0] < 24, clock[1] < 60, clock[2] < 60
       else { return nil }
-      seconds += Int64(hour * 3600 + minute * 60 + second)
-      if cursor.take(".") {
-        guard let value = cursor.fraction() else { return nil }
-        fraction = value
+      seconds += Int64(clock[0] * 3600 + clock[1] * 60 + clock[2])
+      if bytes.first == UInt8(ascii: ".") {
+        let digits = bytes.dropFirst().prefix(while: \.isDigit)
+        if digits.isEmpty { return nil }
+        fraction = Double("0." + String(decoding: digits, as: UTF8.self)) ?? 0
+        bytes = bytes[digits.endIndex...]
       }
-      guard let offset = cursor.zone(), cursor.isAtEnd else { return nil }
-      seconds -= Int64(offset)
+      guard let sign = bytes.popFirst() else { return nil }
+      switch sign {
+      case UInt8(ascii: "Z"), UInt8(ascii: "z"): break
+      case UInt8(ascii: "+"), UInt8(ascii: "-"):
+        guard let zone = take(&bytes, "00:00"), zone[0] < 24, zone[1] < 60 else { return nil }
+        seconds -= Int64((zone[0] * 3600 + zone[1] * 60) * (sign == UInt8(ascii: "+") ? 1 : -1))
+      default: return nil
+      }
+      guard bytes.isEmpty else { return nil }
     }
     return Date(timeIntervalSinceReferenceDate: Double(seconds - referenceOffset) + fraction)
+  }
+
+  /// Takes what has a form from the start, in which each `0` is a digit, and gives its numbers.
+  private static func take(_ bytes: inout ArraySlice<UInt8>, _ form: StaticString) -> [Int]? {
+    let head = bytes.prefix(form.utf8CodeUnitCount)
+    guard String(decoding: head, as: UTF8.self).hasForm(form) else { return nil }
+    bytes = bytes[head.endIndex...]
+    return head.split { !$0.isDigit }.map { $0.reduce(0) { $0 * 10 + Int($1 - 0x30) } }
   }
 
   /// The text in UTC that `parse` reads back as the same date, to the microsecond.
@@ -62,46 +77,15 @@ package enum YAMLDate {
     return text + "Z"
   }
 
+  /// The text of a date's whole second; nil before the year 1 and after 9999.
+  static func wholeText(_ date: Date) -> String? {
+    let second = date.timeIntervalSinceReferenceDate.rounded(.down)
+    return hasText(second) ? text(Date(timeIntervalSinceReferenceDate: second)) : nil
+  }
+
   /// Whether seconds since the reference date are in the years 1 to 9999.
-  static func hasText(_ seconds: Double) -> Bool { seconds >= -63_113_904_000 && seconds < 252_455_616_000 }
-
-  private struct Cursor {
-    var bytes: [UInt8]
-    var index = 0
-    var isAtEnd: Bool { index == bytes.count }
-
-    mutating func take(_ character: Unicode.Scalar) -> Bool {
-      guard index < bytes.count, bytes[index] == UInt8(ascii: character) else { return false }
-      index += 1
-      return true
-    }
-
-    mutating func number(_ width: Int) -> Int? {
-      guard index + width <= bytes.count else { return nil }
-      var value = 0
-      for byte in bytes[index..<index + width] {
-        guard byte.isDigit else { return nil }
-        value = value * 10 + Int(byte - 0x30)
-      }
-      index += width
-      return value
-    }
-
-    mutating func fraction() -> Double? {
-      let start = index
-      while index < bytes.count, bytes[index].isDigit { index += 1 }
-      guard index > start else { return nil }
-      return Double("0." + String(decoding: bytes[start..<index], as: UTF8.self))
-    }
-
-    /// The offset from UTC in seconds.
-    mutating func zone() -> Int? {
-      if take("Z") || take("z") { return 0 }
-      let sign = take("+") ? 1 : take("-") ? -1 : 0
-      guard sign != 0, let hours = number(2), take(":"), let minutes = number(2), hours < 24, minutes < 60
-      else { return nil }
-      return sign * (hours * 3600 + minutes * 60)
-    }
+  private static func hasText(_ seconds: Double) -> Bool {
+    seconds >= -63_113_904_000 && seconds < 252_455_616_000
   }
 }
 

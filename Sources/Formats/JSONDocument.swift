@@ -9,10 +9,13 @@ package struct JSONDocument: Sendable {
 
   /// Reads UTF-8 text.
   ///
-  /// - Parameter depthLimit: the most levels of nesting.
+  /// - Parameters:
+  ///   - depthLimit: the most levels of nesting.
+  ///   - isLenient: whether keys need not be unique and a comma may follow the last part, in a document that is only read.
   /// - Throws: ``DrydockError`` (`.malformed`) with line and column; the message contains nothing of the text.
-  package init(bytes: [UInt8], depthLimit: Int = 200) throws {
-    (leading, value, trailing) = try JSONParser.parse(bytes, depthLimit: depthLimit)
+  package init(bytes: [UInt8], depthLimit: Int = 200, isLenient: Bool = false) throws {
+    var parser = JSONParser(bytes, depthLimit: depthLimit, isLenient: isLenient)
+    (leading, value, trailing) = try parser.document()
     style = JSONStyle(of: value)
   }
 
@@ -76,30 +79,32 @@ package struct JSONDocument: Sendable {
   }
 }
 
-/// Reads JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate keys.
+/// Reads JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate keys. The latter two may be allowed.
 struct JSONParser {
   private static let endsEarly = "unexpected end of input"
 
   private let bytes: [UInt8]
   /// Deeper nesting would exhaust the stack.
   private let depthLimit: Int
+  private let isLenient: Bool
   private var index = 0
 
+  init(_ bytes: [UInt8], depthLimit: Int, isLenient: Bool) {
+    (self.bytes, self.depthLimit, self.isLenient) = (bytes, depthLimit, isLenient)
+  }
+
   /// The value with the white space before and after it.
-  static func parse(
-    _ bytes: [UInt8], depthLimit: Int
-  ) throws -> (leading: String, value: JSONValue, trailing: String) {
-    var parser = JSONParser(bytes: bytes, depthLimit: depthLimit)
-    try parser.checkText()
+  mutating func document() throws -> (leading: String, value: JSONValue, trailing: String) {
+    try checkText()
     // JSON has no byte order mark, but some programs write one; it is preserved.
-    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { parser.index = 3 }
-    _ = parser.space()
-    let leading = parser.text(from: 0)
-    let value = try parser.value(depth: 0)
-    let end = parser.index
-    _ = parser.space()
-    guard parser.index == bytes.count else { throw parser.failure("data follows the value") }
-    return (leading, value, parser.text(from: end))
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { index = 3 }
+    _ = space()
+    let leading = text(from: 0)
+    let value = try value(depth: 0)
+    let end = index
+    _ = space()
+    guard index == bytes.count else { throw failure("data follows the value") }
+    return (leading, value, text(from: end))
   }
 
   // MARK: Values
@@ -135,7 +140,7 @@ struct JSONParser {
       }
       let key = try parser.string()
       // Readers differ in which of the two counts.
-      guard keys.insert(Array(key.text.utf8)).inserted else {
+      guard parser.isLenient || keys.insert(Array(key.text.utf8)).inserted else {
         throw parser.failure("duplicate key", at: start)
       }
       let gap = parser.space()
@@ -169,6 +174,7 @@ struct JSONParser {
       }
       _ = space()
       gaps.append(text(from: start))
+      if isLenient, take(closing) { return gaps }
     }
   }
 

@@ -242,10 +242,10 @@ package enum KeyedArchiveDates: String, CaseIterable, Sendable {
   func value(_ date: Date) -> JSONValue? {
     let seconds = date.timeIntervalSinceReferenceDate
     switch self {
-    case .iso8601, .iso8601Seconds:
-      let shown = self == .iso8601 ? date : Date(timeIntervalSinceReferenceDate: seconds.rounded(.down))
-      let text = YAMLDate.text(shown)
+    case .iso8601:
+      let text = YAMLDate.text(date)
       return YAMLDate.parse(text) == nil ? nil : .string(JSONString(text))
+    case .iso8601Seconds: return YAMLDate.wholeText(date).map { .string(JSONString($0)) }
     case .since1970: return JSONNumber(date.timeIntervalSince1970).map { .number($0) }
     case .milliseconds: return JSONNumber(date.timeIntervalSince1970 * 1000).map { .number($0) }
     case .since2001: return JSONNumber(seconds).map { .number($0) }

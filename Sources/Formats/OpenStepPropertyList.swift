@@ -5,9 +5,6 @@ import Foundation
 /// `{ key = value; }`. Its values are texts, data, lists and dictionaries. GNUstep's form has numbers, Bools and dates too:
 /// `<*I5>`.
 struct OpenStepReader: ByteScanner {
-  /// Deeper nesting would exhaust the stack.
-  private static let depthLimit = 200
-
   let bytes: [UInt8]
   var index = 0
   private var form = PropertyListText()
@@ -37,7 +34,7 @@ struct OpenStepReader: ByteScanner {
   private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
   private mutating func value(depth: Int) throws -> PropertyListValue {
-    guard depth <= Self.depthLimit else { throw damaged("nested too deeply") }
+    guard depth <= PropertyListValue.depthLimit else { throw damaged("nested too deeply") }
     try skipSpace()
     guard let byte = next else { throw cut }
     switch byte {
@@ -368,12 +365,10 @@ struct OpenStepWriter {
   }
 
   private static func text(_ date: Date) throws -> String {
-    let second = date.timeIntervalSinceReferenceDate.rounded(.down)
-    guard YAMLDate.hasText(second) else {
+    guard let text = YAMLDate.wholeText(date) else {
       throw DrydockError(
         .unsupported, "an OpenStep property list cannot represent a date before the year 1 or after 9999")
     }
-    let text = YAMLDate.text(Date(timeIntervalSinceReferenceDate: second))
     return text.replacing("T", with: " ").replacing("Z", with: " +0000")
   }
 

@@ -46,15 +46,12 @@ package struct PropertyListFile: Sendable, Equatable {
 extension PropertyListFile.Format {
   /// Whether writing `value` in this format is lossy: text has no fractions of a second.
   package func rounds(_ value: PropertyListValue) -> Bool {
-    guard self != .binary else { return false }
-    switch value {
-    case .date(let date):
-      let seconds = date.timeIntervalSinceReferenceDate
-      return seconds.rounded(.down) != seconds
-    case .array(let values): return values.contains(where: rounds)
-    case .dictionary(let values): return values.values.contains(where: rounds)
-    default: return false
-    }
+    self != .binary
+      && value.contains { part in
+        guard case .date(let date) = part else { return false }
+        let seconds = date.timeIntervalSinceReferenceDate
+        return seconds.rounded(.down) != seconds
+      }
   }
 }
 

@@ -200,6 +200,9 @@ extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLit
 extension PropertyListValue: ExpressibleByStringInterpolation {}
 
 extension PropertyListValue {
+  /// The most levels of nesting in a file: deeper nesting would exhaust the stack.
+  static let depthLimit = 200
+
   /// Whether both have the same type, or one of them has no size or is an array; see ``matches(_:)``.
   package func isOfType(like other: PropertyListValue) -> Bool {
     switch (self, other) {
@@ -207,6 +210,17 @@ extension PropertyListValue {
       (.set, .array):
       true
     default: typeName == other.typeName
+    }
+  }
+
+  /// Whether it fits, or a value in it. The strings of a set are values in it.
+  package func contains(where fits: (PropertyListValue) throws -> Bool) rethrows -> Bool {
+    if try fits(self) { return true }
+    return switch self {
+    case .array(let values): try values.contains { try $0.contains(where: fits) }
+    case .set(let values): try values.strings.contains { try fits(.string($0)) }
+    case .dictionary(let values): try values.values.contains { try $0.contains(where: fits) }
+    default: false
     }
   }
 

@@ -4,9 +4,6 @@ import DrydockErrors
 /// utilities know but no app can store as a preference (`null`, `double`, `list` …), and unknown ones, are preserved as
 /// they are. Document types and their entities are errors.
 struct SharedPreferences: XMLScanner {
-  /// Deeper nesting of preserved elements is an error.
-  private static let depthLimit = 200
-
   let bytes: [UInt8]
   var index = 0
   /// Why the file cannot be rewritten without loss.
@@ -122,7 +119,7 @@ struct SharedPreferences: XMLScanner {
         guard open.popLast() == next.name else { throw damaged("an element does not end where it should") }
       } else if !next.isEmpty {
         open.append(next.name)
-        guard open.count <= Self.depthLimit else { throw damaged("nested too deeply") }
+        guard open.count <= PropertyListValue.depthLimit else { throw damaged("nested too deeply") }
       }
       if open.isEmpty { break }
       // White space and comments are preserved as well.
@@ -147,111 +144,20 @@ struct SharedPreferences: XMLScanner {
 
   // MARK: XML
 
+  static let isFullXML = true
+
   private mutating func text(in element: XMLTag) throws -> String {
     if element.isEmpty { return "" }
-    var text: [UInt8] = []
-    while index < bytes.count {
-      switch bytes[index] {
-      case UInt8(ascii: "&"): text += try reference("a reference")
-      case UInt8(ascii: "<"):
-        if isAt("<!--") {
-          obstacle = "comments"
-          try skip(past: "-->", from: 4)
-        } else if isAt("<![CDATA[") {
-          let start = index + 9
-          try skip(past: "]]>", from: 9)
-          text += bytes[start..<index - 3]
-        } else {
-          try end(element.name)
-          return String(decoding: text, as: UTF8.self)
-        }
-      case UInt8(ascii: "\r"):
-        text.append(UInt8(ascii: "\n"))
-        index += index + 1 < bytes.count && bytes[index + 1] == UInt8(ascii: "\n") ? 2 : 1
-      default:
-        text.append(bytes[index])
-        index += 1
-      }
-    }
-    throw cut
-  }
-
-  private mutating func tag() throws -> XMLTag {
-    let isEnd = try beginTag()
-    var tag = XMLTag(name: try name(), isEnd: isEnd)
-    while true {
-      let isSeparated = skipSpace()
-      if isAt(">") {
-        index += 1
-        return tag
-      }
-      if !isEnd, isAt("/>") {
-        index += 2
-        tag.isEmpty = true
-        return tag
-      }
-      guard index < bytes.count else { throw cut }
-      guard isSeparated, !isEnd else { throw damaged("an invalid element") }
-      let name = try name()
-      skipSpace()
-      guard isAt("=") else { throw damaged("an attribute without value") }
-      index += 1
-      skipSpace()
-      guard tag[name] == nil else { throw damaged("an attribute occurs twice") }
-      tag.attributes.append((name, try attributeValue()))
-      guard tag.attributes.count <= 16 else { throw damaged("too many attributes") }
-    }
-  }
-
-  private mutating func name() throws -> String {
-    let start = index
-    while index < bytes.count, !Self.isSpace(bytes[index]), !"/>=<\"'&".utf8.contains(bytes[index]) {
-      index += 1
-    }
-    guard index > start else { throw index < bytes.count ? damaged("an element without name") : cut }
-    guard bytes[start] != UInt8(ascii: "!"), bytes[start] != UInt8(ascii: "?") else {
-      throw damaged("an invalid declaration")
-    }
-    return String(decoding: bytes[start..<index], as: UTF8.self)
-  }
-
-  private mutating func attributeValue() throws -> String {
-    guard index < bytes.count else { throw cut }
-    let quote = bytes[index]
-    guard quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else {
-      throw damaged("an attribute without quotes")
-    }
-    index += 1
-    var text: [UInt8] = []
-    while index < bytes.count {
-      switch bytes[index] {
-      case quote:
-        index += 1
-        return String(decoding: text, as: UTF8.self)
-      case UInt8(ascii: "&"): text += try reference("a reference")
-      case UInt8(ascii: "<"): throw damaged("`<` in an attribute")
-      default:
-        text.append(Self.isSpace(bytes[index]) ? 0x20 : bytes[index])
-        index += 1
-      }
-    }
-    throw cut
-  }
-
-  private mutating func end(_ name: String) throws {
-    let tag = try tag()
-    guard tag.isEnd, tag.name == name else { throw damaged("an element does not end where it should") }
+    let (text, hasComment) = try text(in: element.name)
+    if hasComment { obstacle = "comments" }
+    return text
   }
 
   /// The first line, whose encoding must be UTF-8.
   private mutating func checkDeclaration() throws {
-    let start = index
+    let encoding = Self.encoding(declaredIn: bytes[index...])
     try skip(past: "?>", from: 5)
-    let line = String(decoding: bytes[start..<index].prefix(200), as: UTF8.self).lowercased()
-    guard let found = line.firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#), found.1 != "utf-8" else {
-      return
-    }
-    throw damaged("the encoding is not UTF-8")
+    guard encoding == nil || encoding == "utf-8" else { throw damaged("the encoding is not UTF-8") }
   }
 
   static func corrupt(_ what: String) -> DrydockError {

@@ -80,6 +80,12 @@ package enum TextFile {
     return String(validating: text, as: UTF8.self) == nil ? nil : text
   }
 
+  /// The lines of a text, without the line feeds. A carriage return before one belongs to its line. After the last line
+  /// feed there is one more line, which may be empty.
+  package static func lines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+    bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+  }
+
   /// With a line feed for each CRLF.
   package static func normalized(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.contains(0x0D) else { return bytes }
@@ -99,22 +105,6 @@ package enum TextFile {
       return bytes
     }
     return normalized(text)
-  }
-}
-
-/// The lines of a text: the ranges of their bytes, without the line feeds. A carriage return before one belongs to its
-/// line. After the last line feed there is one more line, which may be empty.
-package struct TextLines: Sequence, IteratorProtocol {
-  private let bytes: [UInt8]
-  private var start = 0
-
-  package init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-  package mutating func next() -> Range<Int>? {
-    guard start <= bytes.count else { return nil }
-    let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-    defer { start = end + 1 }
-    return start..<end
   }
 }
 

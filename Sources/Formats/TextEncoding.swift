@@ -11,7 +11,7 @@ package enum TextEncoding: Sendable, Hashable {
   private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
   /// The encoding that the first bytes show: a byte-order mark, or the zeros around ASCII characters in UTF-16.
-  init(of bytes: some Collection<UInt8>) {
+  package init(of bytes: [UInt8]) {
     let start = Array(bytes.prefix(3))
     switch (start.first, start.dropFirst().first) {
     case (0xFE, 0xFF): self = .utf16(isBigEndian: true, hasMark: true)
@@ -22,13 +22,11 @@ package enum TextEncoding: Sendable, Hashable {
     }
   }
 
+  /// Whether a character has more than one byte at least.
+  package var isWide: Bool { if case .utf16 = self { true } else { false } }
+
   /// The name in the declaration of an XML file.
-  var xmlName: String {
-    switch self {
-    case .utf8: "UTF-8"
-    case .utf16: "UTF-16"
-    }
-  }
+  var xmlName: String { isWide ? "UTF-16" : "UTF-8" }
 
   /// The text as UTF-8, without the mark; nil when it is invalid.
   package func decode(_ bytes: [UInt8]) -> [UInt8]? {

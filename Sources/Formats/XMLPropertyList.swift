@@ -5,10 +5,10 @@ import Foundation
 /// characters only, so that nothing in a file expands. Not Foundation's implementation: of two keys that Unicode considers
 /// equal it keeps one, and it has no negative zero.
 struct XMLPropertyListReader: XMLScanner {
-  /// Deeper nesting would exhaust the stack.
-  private static let depthLimit = 200
   /// The key of a reference in a keyed archive.
   static let reference = "CF$UID"
+
+  static let isFullXML = false
 
   let bytes: [UInt8]
   var index = 0
@@ -26,15 +26,18 @@ struct XMLPropertyListReader: XMLScanner {
       if tag.isEnd { throw reader.damaged("it has no value") }
     }
     let value = try reader.value(tag, depth: 0)
-    if isWrapped { try reader.end("plist") }
     try reader.skipBetween()
+    if isWrapped {
+      try reader.end("plist")
+      try reader.skipBetween()
+    }
     guard reader.index == reader.bytes.count else { throw reader.damaged("more than one value") }
     return (value, encoding)
   }
 
   /// The text as UTF-8.
   private static func utf8(_ bytes: [UInt8], _ encoding: TextEncoding) throws -> [UInt8] {
-    if encoding == .plain, let name = try declaredEncoding(bytes),
+    if encoding == .plain, let name = Self.encoding(declaredIn: bytes[...]),
       !["utf-8", "us-ascii", "ascii"].contains(name)
     {
       guard ["iso-8859-1", "latin1"].contains(name) else {
@@ -47,21 +50,15 @@ struct XMLPropertyListReader: XMLScanner {
     return text
   }
 
-  /// The encoding in the first line, in lower case.
-  private static func declaredEncoding(_ bytes: [UInt8]) throws -> String? {
-    let start = String(decoding: bytes.prefix(200), as: UTF8.self)
-    guard let end = start.range(of: "?>"), start.hasPrefix("<?xml"),
-      let name = start[..<end.lowerBound].firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)
-    else { return nil }
-    return name.1.lowercased()
-  }
-
   private mutating func value(_ tag: XMLTag, depth: Int) throws -> PropertyListValue {
-    guard depth <= Self.depthLimit else { throw damaged("nested too deeply") }
+    guard depth <= PropertyListValue.depthLimit else { throw damaged("nested too deeply") }
     if tag.isEnd { throw damaged("an end without a start") }
     switch tag.name {
     case "true", "false":
-      if !tag.isEmpty { try end(tag.name) }
+      if !tag.isEmpty {
+        try skipBetween()
+        try end(tag.name)
+      }
       return .boolean(tag.name == "true")
     case "dict": return tag.isEmpty ? .dictionary([:]) : try dictionary(depth: depth)
     case "array":
@@ -72,7 +69,7 @@ struct XMLPropertyListReader: XMLScanner {
         values.append(try value(next, depth: depth + 1))
       }
       return .array(values)
-    case "string", "key": return .string(tag.isEmpty ? "" : try text(in: tag.name))
+    case "string", "key": return .string(tag.isEmpty ? "" : try text(in: tag.name).text)
     case "integer": return try integer(try word(in: tag))
     case "real":
       let word = try word(in: tag)
@@ -102,7 +99,7 @@ struct XMLPropertyListReader: XMLScanner {
       let next = try nextTag()
       if next.isEnd, next.name == "dict" { break }
       guard next.name == "key", !next.isEnd else { throw damaged("a value without a key") }
-      let key = next.isEmpty ? "" : try text(in: "key")
+      let key = next.isEmpty ? "" : try text(in: "key").text
       let tag = try nextTag()
       if tag.isEnd || tag.name == "key" { throw damaged("a key without a value") }
       // Readers differ in which of the two counts.
@@ -134,62 +131,16 @@ struct XMLPropertyListReader: XMLScanner {
 
   /// The content of an element, without white space around it.
   private mutating func word(in tag: XMLTag) throws -> String {
-    let text = tag.isEmpty ? "" : try text(in: tag.name)
+    let text = tag.isEmpty ? "" : try text(in: tag.name).text
     guard let first = text.utf8.first, let last = text.utf8.last, Self.isSpace(first) || Self.isSpace(last)
     else { return text }
     return String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
-  }
-
-  private mutating func text(in name: String) throws -> String {
-    var text: [UInt8] = []
-    var start = index
-    while index < bytes.count {
-      switch bytes[index] {
-      case UInt8(ascii: "&"):
-        text += bytes[start..<index]
-        text += try reference("an entity")
-        start = index
-      case UInt8(ascii: "<"):
-        text += bytes[start..<index]
-        guard isAt("<![CDATA[") else {
-          try end(name)
-          return String(decoding: text, as: UTF8.self)
-        }
-        start = index + 9
-        try skip(past: "]]>", from: 9)
-        text += bytes[start..<index - 3]
-        start = index
-      default: index += 1
-      }
-    }
-    throw cut
   }
 
   /// The next tag, after white space and comments.
   private mutating func nextTag() throws -> XMLTag {
     try skipBetween()
     return try tag()
-  }
-
-  private mutating func tag() throws -> XMLTag {
-    let isEnd = try beginTag()
-    let start = index
-    while index < bytes.count, bytes[index].isLetter { index += 1 }
-    let name = String(decoding: bytes[start..<index], as: UTF8.self)
-    let rest = index
-    while index < bytes.count, bytes[index] != UInt8(ascii: ">") { index += 1 }
-    guard index < bytes.count else { throw cut }
-    // Attributes are ignored.
-    guard !name.isEmpty, rest == index || bytes[rest] == UInt8(ascii: "/") || Self.isSpace(bytes[rest]) else {
-      throw damaged("an unknown element")
-    }
-    index += 1
-    return XMLTag(name: name, isEnd: isEnd, isEmpty: bytes[index - 2] == UInt8(ascii: "/") && !isEnd)
-  }
-
-  private mutating func end(_ name: String) throws {
-    let tag = try nextTag()
-    guard tag.isEnd, tag.name == name else { throw damaged("an element does not end where it should") }
   }
 
   private mutating func skipProlog() throws {
@@ -339,9 +290,10 @@ struct XMLPropertyListWriter {
   }
 
   private static func text(_ date: Date) throws -> String {
-    let second = date.timeIntervalSinceReferenceDate.rounded(.down)
-    guard YAMLDate.hasText(second) else { throw unsupported("a date before the year 1 or after 9999") }
-    return YAMLDate.text(Date(timeIntervalSinceReferenceDate: second))
+    guard let text = YAMLDate.wholeText(date) else {
+      throw unsupported("a date before the year 1 or after 9999")
+    }
+    return text
   }
 
   private static func unsupported(_ what: String) -> DrydockError {

@@ -145,16 +145,11 @@ struct YAMLTreeBuilder {
 extension YAMLDocument {
   /// The text of a file, without a byte order mark.
   private static func decode(_ bytes: [UInt8], file: String) throws -> String {
-    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    let content = bytes.starts(with: mark) ? Array(bytes.dropFirst(mark.count)) : bytes
-    if let text = String(validating: content, as: UTF8.self) { return text }
-    var decoder = UTF8()
-    var iterator = content.makeIterator()
-    var position = YAMLPosition(file: file, line: 1, column: 1)
-    while case .scalarValue(let scalar) = decoder.decode(&iterator) {
-      position = scalar == "\n" ? next(position) : advanced(position)
-    }
-    throw position.error("this byte is not UTF-8: save the file as UTF-8")
+    if let text = TextFile.utf8(bytes) { return String(decoding: text, as: UTF8.self) }
+    var (decoder, iterator, valid) = (UTF8(), bytes.makeIterator(), String.UnicodeScalarView())
+    while case .scalarValue(let scalar) = decoder.decode(&iterator) { valid.append(scalar) }
+    if valid.first == "\u{FEFF}" { valid.removeFirst() }
+    throw position(after: String(valid), file).error("this byte is not UTF-8: save the file as UTF-8")
   }
 
   private static func translate(_ error: YamlError, text: String, file: String) -> DrydockError {
@@ -182,26 +177,17 @@ extension YAMLDocument {
       let key = keys.first.map { "`\($0)`" } ?? ""
       return position.error("duplicate key \(key) in this mapping: keep one of them")
     case .reader(let problem, let offset, _, _):
-      return position(ofCharacter: offset ?? 0, in: text, file: file).error("not valid YAML: \(problem)")
+      return position(after: text.prefix(offset ?? 0), file).error("not valid YAML: \(problem)")
     case .memory:
-      return start(of: file).error("nested too deeply to be read")
+      return position(after: "", file).error("nested too deeply to be read")
     default:
-      return start(of: file).error("not valid YAML", cause: error)
+      return position(after: "", file).error("not valid YAML", cause: error)
     }
   }
 
-  private static func start(of file: String) -> YAMLPosition { YAMLPosition(file: file, line: 1, column: 1) }
-
-  private static func next(_ position: YAMLPosition) -> YAMLPosition {
-    YAMLPosition(file: position.file, line: position.line + 1, column: 1)
-  }
-
-  private static func advanced(_ position: YAMLPosition) -> YAMLPosition {
-    YAMLPosition(file: position.file, line: position.line, column: position.column + 1)
-  }
-
-  private static func position(ofCharacter offset: Int, in text: String, file: String) -> YAMLPosition {
-    text.prefix(offset).reduce(start(of: file)) { $1.isNewline ? next($0) : advanced($0) }
+  private static func position(after text: some StringProtocol, _ file: String) -> YAMLPosition {
+    let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    return YAMLPosition(file: file, line: lines.count, column: (lines.last?.unicodeScalars.count ?? 0) + 1)
   }
 
   private static func tab(in text: String, line: Int) -> Int? {

@@ -80,13 +80,13 @@ import Testing
     try sandbox.make("WAL")
     let app = try sandbox.open("UPDATE account SET note = 'a'")
     guard case .inPlace(let pages) = try sandbox.capture() else { throw SystemFailure("not in place") }
-    let digest = try ContentDigest.of(pages).hex
+    let digest = try ContentHash.of(pages).hex
     for mode in ["PASSIVE", "RESTART", "TRUNCATE"] {
       let written = try sandbox.sqlite(
         "UPDATE account SET note = note || 'b', balance = 7", "PRAGMA wal_checkpoint(\(mode))")
       #expect(written.succeeded, "\(written)")
     }
-    #expect(try ContentDigest.of(pages).hex == digest && pages.isUnchanged())
+    #expect(try ContentHash.of(pages).hex == digest && pages.isUnchanged())
     try app.finish()
   }
 

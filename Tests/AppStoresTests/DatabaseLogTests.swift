@@ -159,6 +159,6 @@ extension DatabaseSandbox {
     }
     try Command.succeed(
       try Tools.system("sqlite3"), [scratch.full(ContainerPath(copy)), "PRAGMA wal_checkpoint(TRUNCATE)"])
-    return try ContentDigest.of(ContainerPath(copy), in: scratch, isDatabase: true).hex
+    return try ContentHash.of(ContainerPath(copy), in: scratch, isDatabase: true).hex
   }
 }

@@ -95,8 +95,8 @@ struct DatabaseSandbox {
 
   func digest(_ image: DatabaseImage) throws -> String {
     switch image {
-    case .inPlace(let pages): try ContentDigest.of(pages).hex
-    case .copy(let name, _): try ContentDigest.of(DatabasePages(ofCopy: name, in: scratch)).hex
+    case .inPlace(let pages): try ContentHash.of(pages).hex
+    case .copy(let name, _): try ContentHash.of(DatabasePages(ofCopy: name, in: scratch)).hex
     case .raw: "raw"
     }
   }

@@ -75,6 +75,8 @@ struct RedactorTests {
       shown.hasPrefix("{deep: [{pin: (secret, 4 characters, #")
         && shown.contains("n: null, t: true, token: ("))
     #expect(redactor.shown(.string(String(text.dropLast(5))), key: "state").hasPrefix("(secret, "))
+    let lenient = #"{"n": 1, "n": 2, "token": "hunter2",}"#
+    #expect(redactor.shown(.string(lenient), key: "state").hasPrefix("{n: 2, token: (secret, "))
     let plain = #"{"theme": "dark", "sizes": [1, 2.5, null]}"#
     #expect(redactor.shown(.string(plain), key: "state") == "\"\(plain)\"")
     let nested = (0..<30).reduce("\"hunter2\"") { text, _ in
@@ -90,7 +92,8 @@ struct RedactorTests {
     let list = try PropertyListFile(root: ["authToken": .string("hunter2")]).encoded()
     let xml = try PropertyListFile(format: .xml, root: ["a": .dictionary(["pin": .string("4821")])]).encoded()
     let inner = try PropertyListFile(root: ["blob": .data(list)]).encoded()
-    for bytes in [json, list, xml, inner, Array("Bearer abc123def456".utf8)] {
+    let wide: [UInt8] = json.flatMap { [$0, 0] }
+    for bytes in [json, wide, list, xml, inner, Array("Bearer abc123def456".utf8)] {
       #expect(isClearlySecret(.data(bytes), key: "state"))
       #expect(redactor.shown(.data(bytes), key: "state").hasPrefix("(secret, \(bytes.count) bytes, #"))
     }

@@ -102,6 +102,6 @@ struct SecretNameTests {
 
 /// Whether a value deserves a warning, as in `ContainerWarning`: a name like `key` alone is not enough.
 func isClearlySecret(_ value: PropertyListValue, key: String) -> Bool {
-  var search = SecretSearch(least: .code)
-  return search.finds(in: value, SecretName(key))
+  var budget = SecretPattern.budget
+  return SecretPattern.isSecret(value, named: SecretName(key), least: .code, within: &budget)
 }

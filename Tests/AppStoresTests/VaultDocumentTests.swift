@@ -18,8 +18,8 @@ import Testing
     "{\"class\": \"genericPassword\", \"accessible\": \"whenUnlocked\", \"value\": \"AAE=\"\(fields)}"
   }
 
-  private func read(_ text: String) throws -> VaultDocument {
-    try VaultDocument(decoding: SecretBytes(Array(text.utf8)), path: "v.age")
+  private func read(_ text: String) throws -> Vault {
+    try Vault(decoding: SecretBytes(Array(text.utf8)), path: "v.age")
   }
 
   private func complaint(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) -> String {
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  private func text(_ document: VaultDocument) -> String {
+  private func text(_ document: Vault) -> String {
     document.encoded().withBytes { String(decoding: $0, as: UTF8.self) }
   }
 
@@ -52,7 +52,7 @@ import Testing
     server[.port] = "993"
     server.isSynchronizable = true
     server.accessControl = VaultItem.AccessControl([.devicePasscode, .biometryCurrentSet, .or])
-    let document = VaultDocument(device: Self.device, items: [server, item])
+    let document = Vault(device: Self.device, items: [server, item])
     #expect(
       text(document) == """
         {
@@ -116,7 +116,7 @@ import Testing
   @Test func foundationAgrees() throws {
     var random = SeededRandom(seed: 4)
     for _ in 0..<40 {
-      let document = VaultDocument(
+      let document = Vault(
         device: Self.device,
         items: try (0..<Int.random(in: 0...6, using: &random)).map { _ in try any(&random) })
       let bytes = document.encoded().withBytes { Data($0) }
@@ -129,7 +129,7 @@ import Testing
         #expect(fields["account"] as? String == item.account)
       }
       let theirs = try JSONSerialization.data(withJSONObject: object, options: [.prettyPrinted])
-      #expect(try VaultDocument(decoding: SecretBytes([UInt8](theirs)), path: nil) == document)
+      #expect(try Vault(decoding: SecretBytes([UInt8](theirs)), path: nil) == document)
     }
   }
 
@@ -210,7 +210,7 @@ import Testing
     let whole = Array(document(item(#", "later": {"x": ["é", 1.5e-3]}, "account": "a\u00e9""#)).utf8)
     for end in whole.indices {
       #expect(throws: DrydockError.self) {
-        _ = try VaultDocument(decoding: SecretBytes(Array(whole[..<end])), path: nil)
+        _ = try Vault(decoding: SecretBytes(Array(whole[..<end])), path: nil)
       }
     }
     for index in whole.indices {
@@ -218,7 +218,7 @@ import Testing
         var changed = whole
         changed[index] = byte
         do {
-          _ = try VaultDocument(decoding: SecretBytes(changed), path: nil)
+          _ = try Vault(decoding: SecretBytes(changed), path: nil)
         } catch let error as DrydockError {
           #expect(error.code == .badVault)
         }

@@ -43,7 +43,7 @@ import Testing
     try RawFiles.write(vault.sealed(), to: Array(folder("vault.age").utf8))
     let opened = try Command.succeed(
       Tools.system("age"), ["-d", "-i", folder("key.txt"), folder("vault.age")])
-    #expect(try VaultDocument(decoding: SecretBytes(opened.outputBytes), path: nil) == vault.document)
+    #expect(try Vault(decoding: SecretBytes(opened.outputBytes), path: nil) == vault)
     // What it encrypts, armored or not, is opened again.
     for flags in [["-a"], []] {
       let sealed = try Command.run(
@@ -100,7 +100,7 @@ import Testing
     var changed = mine
     changed[changed.count - 20] ^= 1
     #expect(try message(changed, .badVault).contains("damaged"))
-    let nobody = VaultDocument(device: "00112233445566778899aabbccddeeff")
+    let nobody = Vault(device: "00112233445566778899aabbccddeeff")
     let sealed = try Age.seal(nobody.encoded(), to: .recipients(keys.recipients))
     #expect(try message(sealed, .badVault).contains("`recipients`"))
   }

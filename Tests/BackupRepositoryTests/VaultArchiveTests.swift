@@ -93,7 +93,7 @@ import Testing
     var archive = try HandmadeArchive(lab.lab)
     try archive.addFile("a.txt", "content")
     archive.encryption = .recipients([try VaultLab.archiveKey.get().recipient])
-    let document = VaultDocument(device: String(repeating: "0a", count: 16), items: items)
+    let document = Vault(device: String(repeating: "0a", count: 16), items: items)
     archive.vault = document.encoded().withBytes { Array($0) }
     try change(&archive)
     return try archive.write()

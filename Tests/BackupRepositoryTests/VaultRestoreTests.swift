@@ -156,7 +156,7 @@ import Testing
     let archive = try archive(encrypted: false)
     let other = try Vault(new: DeviceKeys(.generate()))
     try lab.lab.write(
-      VaultLab.vault, Age.seal(other.document.encoded(), to: .recipients([keys.present.recipient])))
+      VaultLab.vault, Age.seal(other.encoded(), to: .recipients([keys.present.recipient])))
     let outcome = try lab.restore(archive, keys)
     #expect(
       outcome.value.isIncomplete && outcome.value.vault?.problem?.contains("other keys than the one") == true)

@@ -44,7 +44,7 @@ import Testing
     let sandbox = try Sandbox(notes: [])
     let before = try sandbox.listing()
     let bytes = try sandbox.live().contents(Sandbox.database)
-    let digest = try ContentDigest.of(Sandbox.database, in: sandbox.live(), isDatabase: true)
+    let digest = try ContentHash.of(Sandbox.database, in: sandbox.live(), isDatabase: true)
     _ = try Transaction.run(on: sandbox.container(), .restore, summary: "put and changed") { staged in
       let metadata = try staged.metadata(of: Sandbox.database)
       try staged.remove(Sandbox.database)

@@ -68,7 +68,8 @@ import Testing
     ("<integer>-9223372036854775808</integer>", .integer(.min)), ("<true></true>", .boolean(true)),
     ("<!-- a --><string>a<![CDATA[<b>]]>c&#x41;&#66;&quot;</string>", .string("a<b>cAB\"")),
     ("<data>AQ\n\tID</data>", .data([1, 2, 3])), ("<string/>", .string("")),
-    ("<dict foo='1'/>", .dictionary([:])),
+    ("<dict foo='1'/>", .dictionary([:])), ("<dict foo=1/>", .dictionary([:])),
+    ("<string>a<!-- b -->c</string>", .string("ac")),
     ("<real>+infinity</real>", .real(.infinity)), ("<array> <false/>\n</array>", .array([.boolean(false)])),
   ])
   func read(_ text: String, _ value: PropertyListValue) throws {

@@ -134,12 +134,14 @@ extension ContainerWarning {
       guard let file = try? read(path) else { return [] }
       // A limit, since references to one text can expand a small file.
       let size = Int(clamping: (try? root.status(path))??.size ?? 0)
-      var search = SecretSearch(least: .code, budget: max(SecretSearch.budget, min(size, 64 << 20) * 4))
+      var budget = max(SecretPattern.budget, min(size, 64 << 20) * 4)
       var warnings: [Self] = []
       for (key, value) in file.root.sorted() {
         let hasSecretName = SecretText.isSecret(key)
-        let isSecret = hasSecretName || search.finds(in: value, SecretName(key))
-        guard search.isComplete else {
+        let isSecret =
+          hasSecretName
+          || SecretPattern.isSecret(value, named: SecretName(key), least: .code, within: &budget)
+        guard budget > 0 else {
           let place = hasSecretName ? "" : ", at the setting `\(key)`"
           let message =
             "the search for secrets stopped\(place), since the file expands to much more than its size; the settings after "

@@ -95,6 +95,9 @@ package struct BlockHasher {
     self.isDatabaseStart = isDatabaseStart
   }
 
+  /// Bytes so far.
+  var count: UInt64 { UInt64(blocks.count) * UInt64(blocks.blockSize) + UInt64(filled) }
+
   package mutating func update(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes
     if isDatabaseStart, !bytes.isEmpty {

@@ -13,11 +13,6 @@ package enum DatabaseImage {
   case raw(reason: String)
 }
 
-/// Locks under which other processes can only append to the log of a database.
-package struct DatabaseHold {
-  fileprivate let lock: DatabaseLock, pin: LogPin?
-}
-
 extension Directory {
   /// Captures a database under SQLite's locks without changing its files: SQLite does not open it, since even a read-only
   /// open would rewrite its `-shm`.
@@ -42,17 +37,16 @@ extension Directory {
     let target = DatabaseCopy(directory: scratch, name: name)
     do {
       if held == nil, let status = try status(unit.main),
-        try OwnOpenFiles.descriptor(of: status.identity) != nil
+        try LockedFile.foreignDescriptor(of: status.identity) != nil
       {
         return try captureThroughSQLite(unit.main, target, busyTimeout: busyTimeout)
       }
       return try wait(for: unit.main, busyTimeout) {
         do {
-          if let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) {
-            return try captureIdle(
-              unit, lock, target, keepsLock: held != nil, requiresStable: requiresStable)
-          }
-          return try captureUsed(unit, target, requiresStable: requiresStable)
+          let idle = try held ?? DatabaseLock.acquire(unit.main, in: self)
+          guard let lock = try idle ?? DatabaseLock.share(unit.main, in: self) else { return nil }
+          return try image(
+            of: unit, lock, target, keepsLock: held != nil, requiresStable: requiresStable)
         } catch let error as DrydockError where error.code == .notFound {
           // An app that closes the database may remove its log and shared memory at any moment.
           guard try status(unit.main) != nil else { throw error }
@@ -68,15 +62,8 @@ extension Directory {
   /// Holds a database as it is, whatever is in its files.
   ///
   /// - Throws: ``DrydockError``: `inUse` when other processes keep it locked.
-  package func hold(_ unit: DatabaseUnit, busyTimeout: Double) throws -> DatabaseHold {
-    try wait(for: unit.main, busyTimeout) {
-      guard let lock = try DatabaseLock.share(unit.main, in: self) else { return nil }
-      return switch try LogPin.take(unit, in: self) {
-      case .pinned(let pin): DatabaseHold(lock: lock, pin: pin)
-      case .unused: DatabaseHold(lock: lock, pin: nil)
-      case .busy: nil
-      }
-    }
+  package func hold(_ unit: DatabaseUnit, busyTimeout: Double) throws -> DatabaseLock {
+    try wait(for: unit.main, busyTimeout) { try DatabaseLock.share(unit.main, in: self) }
   }
 
   /// Tries until a body gives something, for as many seconds.
@@ -105,78 +92,45 @@ extension Directory {
   }
 }
 
-// MARK: A database that no process has open
+// MARK: A database that this process does not have open
 
 extension Directory {
   /// - Parameter keepsLock: whether the lock is the caller's and remains exclusive.
   /// - Returns: nil when a program that ignores locks wrote to it.
-  func captureIdle(
-    _ unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, keepsLock: Bool, requiresStable: Bool
+  private func image(
+    of unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, keepsLock: Bool,
+    requiresStable: Bool
   ) throws -> DatabaseImage? {
     let path = full(unit.main)
-    // A log or journal may have been created or removed before the lock was granted.
-    guard try !hasPendingJournal(unit),
-      let pages = try DatabasePages(lock, log: openLog(of: unit), pin: nil, path: path)
-    else {
-      return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
+    // A journal belongs to a transaction in progress, whose changes are still in memory, or to one that crashed: then
+    // there is no writer, and the journal still exists after the search for one. Both it and a log may have come or
+    // gone before the lock was granted.
+    let isInterrupted =
+      try lock.pin == nil && hasPendingJournal(unit) && !lock.isReserved(path: path)
+      && hasPendingJournal(unit)
+    guard !isInterrupted, let pages = try DatabasePages(lock, log: openLog(of: unit), path: path) else {
+      return try target.recover(unit, lock, in: self)
     }
-    if keepsLock { return .inPlace(pages) }
+    if keepsLock || lock.pin != nil { return .inPlace(pages) }
     // With a log, a reader's lock blocks no process. Without one it blocks writers, and is held only as long as a copy
     // takes.
-    if pages.usesLog && !requiresStable {
-      try lock.downgrade(path: path)
-      return .inPlace(pages)
-    }
-    return try target.take(pages)
-  }
-}
-
-// MARK: A database that another process has open
-
-extension Directory {
-  /// - Returns: nil when it cannot be captured at this moment.
-  func captureUsed(_ unit: DatabaseUnit, _ target: DatabaseCopy, requiresStable: Bool) throws
-    -> DatabaseImage?
-  {
-    guard let lock = try DatabaseLock.share(unit.main, in: self) else { return nil }
-    let path = full(unit.main)
-    switch try LogPin.take(unit, in: self) {
-    case .busy: return nil
-    case .pinned(let pin):
-      guard let pages = try DatabasePages(lock, log: openLog(of: unit), pin: pin, path: path) else {
-        return try withExtendedLifetime(pin) { try target.recover(unit, lock, in: self) }
-      }
-      return .inPlace(pages)
-    case .unused: return try captureUnpinned(unit, lock, target, requiresStable: requiresStable)
-    }
-  }
-
-  /// In a rollback mode, or with a log that is unused or used by another Drydock only.
-  private func captureUnpinned(
-    _ unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, requiresStable: Bool
-  ) throws -> DatabaseImage? {
-    let path = full(unit.main)
-    // A journal belongs to a transaction in progress, whose changes are still in memory, or to one that crashed: then there
-    // is no writer, and the journal still exists after the search for one.
-    if try hasPendingJournal(unit), try !lock.isReserved(path: path), try hasPendingJournal(unit) {
-      return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
-    }
-    guard let pages = try DatabasePages(lock, log: openLog(of: unit), pin: nil, path: path) else {
-      return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
-    }
-    return pages.usesLog && !requiresStable ? .inPlace(pages) : try target.take(pages)
+    guard pages.usesLog && !requiresStable else { return try target.take(pages) }
+    try lock.downgrade(path: path)
+    return .inPlace(pages)
   }
 }
 
 // MARK: A database that this process has open
 
 extension Directory {
-  func captureThroughSQLite(
+  private func captureThroughSQLite(
     _ main: ContainerPath, _ target: DatabaseCopy, busyTimeout: Double
   ) throws -> DatabaseImage {
     do {
       let schemaVersion = try backUp(full(main), to: target.path, busyTimeout: busyTimeout)
-      try target.setSchemaVersion(schemaVersion)
+      // The schema cookie.
+      try target.directory.write(
+        withUnsafeBytes(of: schemaVersion.bigEndian, Array.init), at: 40, inHeaderOf: target.name)
       return .copy(target.name, behind: 0)
     } catch let error as DatabaseError {
       try target.remove()
@@ -236,7 +190,10 @@ struct DatabaseCopy {
   }
 
   /// Copies the main file with its log or journal, and lets SQLite recover the copy.
+  ///
+  /// - Parameter lock: held until then.
   func recover(_ unit: DatabaseUnit, _ lock: DatabaseLock, in root: Directory) throws -> DatabaseImage {
+    defer { withExtendedLifetime(lock) {} }
     do {
       try copy(unit, lock, in: root)
       try recover()
@@ -275,8 +232,8 @@ struct DatabaseCopy {
       try source.descriptor.copyContents(to: copy, path: root.full(sidecar))
       if suffix == "-wal" {
         _ = try WriteAheadLog(copy, mainSize: mainSize, path: root.full(sidecar))
-      } else if let superJournal = try RollbackJournal.takeSuperJournal(
-        from: copy, mainSize: mainSize, path: root.full(sidecar)),
+      } else if let superJournal = try copy.takeSuperJournal(
+        mainSize: mainSize, path: root.full(sidecar)),
         try !root.hasSuperJournal(superJournal, of: unit.main)
       {
         try directory.removeFile(name.withSuffix(suffix))
@@ -295,15 +252,6 @@ struct DatabaseCopy {
       _ = try Row.fetchAll(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
     }
     try queue.close()
-  }
-
-  /// Writes the schema cookie of the closed copy: bytes 40..<44 of the header, big-endian.
-  func setSchemaVersion(_ version: UInt32) throws {
-    let file = try directory.open(name, .readWrite)
-    defer { try? file.close() }
-    _ = try DrydockError.translating("cannot write", path) {
-      try withUnsafeBytes(of: version.bigEndian) { try file.writeAll(toAbsoluteOffset: 40, $0) }
-    }
   }
 
   func remove() throws { try directory.removeDatabase(name) }

@@ -2,8 +2,9 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// The format of SQLite's files (<https://www.sqlite.org/fileformat2.html>), as far as it is needed to recognize them.
-package enum DatabaseFormat {
+/// The format of SQLite's files (<https://www.sqlite.org/fileformat2.html>), as far as it is needed to recognize them, and what
+/// the start of page 1 says about one (<https://www.sqlite.org/fileformat2.html#the_database_header>).
+package struct DatabaseFormat {
   package static let headerMagic = Array("SQLite format 3\0".utf8)
   static let journalMagic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
   static let walMagics: [[UInt8]] = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]]
@@ -42,20 +43,67 @@ package enum DatabaseFormat {
     else { return size >= smallestPage }
     return !otherEndings.contains(packed(end[(dot + 1)...]))
   }
+
   /// The length of the header at the start of page 1.
   package static let headerLength = 100
 
   /// The page size in a header (bytes 16 and 17); 4,096 when it has none.
   package static func pageSize(ofHeader bytes: [UInt8]) -> Int {
-    guard bytes.count >= 18 else { return 4096 }
-    let stored = Int(bytes[16]) << 8 | Int(bytes[17])
-    return DatabaseHeader.pageSize(stored == 1 ? 65_536 : stored) ?? 4096
+    bytes.count >= 18 ? storedPageSize(bytes) ?? 4096 : 4096
+  }
+
+  private static func storedPageSize(_ header: [UInt8]) -> Int? {
+    let stored = Int(header[16]) << 8 | Int(header[17])
+    return pageSize(stored == 1 ? 65_536 : stored)
   }
 
   /// Zeroes the header fields that differ between two captures of the same content: the change counter
   /// (24..<28), version-valid-for (92..<96), and the number of the SQLite version that wrote them (96..<100).
   package static func normalize(header: UnsafeMutableRawBufferPointer) {
     for index in Array(24..<28) + Array(92..<100) where index < header.count { header[index] = 0 }
+  }
+
+  /// The header and the b-tree header of page 1.
+  static let startLength = 108
+
+  let pageSize: Int
+  let usesLog: Bool
+  let pageCount: UInt64
+
+  /// Checks what SQLite checks when it opens a database, and that page 1 is plausible. Other pages are not checked.
+  ///
+  /// - Parameter fileSize: the size of the main file; nil when the log has the page count.
+  /// - Throws: ``DrydockError`` (`malformed`).
+  init(_ bytes: [UInt8], fileSize: UInt64?) throws {
+    guard bytes.count == Self.startLength, bytes.starts(with: Self.headerMagic) else {
+      throw DrydockError.unreadable("file is not a database")
+    }
+    let number = { (offset: Int) in bytes.withUnsafeBytes { $0.bigEndian(at: offset) } }
+    guard let pageSize = Self.storedPageSize(bytes),
+      (1...2).contains(bytes[19]), bytes[18] > 0, bytes[21...23] == [64, 32, 32],
+      pageSize - Int(bytes[20]) >= 480
+    else { throw DrydockError.unreadable("its header is corrupt") }
+    self.pageSize = pageSize
+    usesLog = bytes[19] == 2
+    // The page count is valid only together with the change counter: old versions of SQLite do not write it.
+    let inFile = fileSize.map { $0 / UInt64(pageSize) }
+    let counted = number(24) == number(92) ? UInt64(number(28)) : 0
+    pageCount = counted > 0 ? counted : inFile ?? 0
+    if let inFile, pageCount > inFile {
+      throw DrydockError.unreadable("its header has \(pageCount) pages, and the file \(inFile) whole ones")
+    }
+    if counted == 0, let fileSize, fileSize % UInt64(pageSize) != 0 {
+      throw DrydockError.unreadable("its last page is cut")
+    }
+    // Format 0 is a database without tables. Then the free list, and the root of all other trees on page 1.
+    guard number(44) <= 4, number(56) <= 3, inFile == nil || UInt64(number(32)) <= pageCount,
+      UInt64(number(36)) <= max(pageCount, 1) || inFile == nil, [5, 13].contains(bytes[100]),
+      Int(bytes[103]) << 8 | Int(bytes[104]) <= pageSize / 2
+    else { throw DrydockError.unreadable("its first page is corrupt") }
+  }
+
+  static func pageSize(_ size: Int) -> Int? {
+    (512...65_536).contains(size) && size & (size - 1) == 0 ? size : nil
   }
 }
 
@@ -114,53 +162,6 @@ extension DrydockError {
   static func unreadable(_ reason: String) -> DrydockError { DrydockError(.malformed, reason) }
 }
 
-/// The start of page 1 (<https://www.sqlite.org/fileformat2.html#the_database_header>).
-struct DatabaseHeader {
-  /// The header and the b-tree header of page 1.
-  static let length = 108
-
-  let pageSize: Int
-  let usesLog: Bool
-  let pageCount: UInt64
-
-  /// Checks what SQLite checks when it opens a database, and that page 1 is plausible. Other pages are not checked.
-  ///
-  /// - Parameter fileSize: the size of the main file; nil when the log has the page count.
-  /// - Throws: ``DrydockError`` (`malformed`).
-  init(_ bytes: [UInt8], fileSize: UInt64?) throws {
-    guard bytes.count == Self.length, bytes.starts(with: DatabaseFormat.headerMagic) else {
-      throw DrydockError.unreadable("file is not a database")
-    }
-    let number = { (offset: Int) in bytes.withUnsafeBytes { $0.bigEndian(at: offset) } }
-    let stored = Int(bytes[16]) << 8 | Int(bytes[17])
-    guard let pageSize = Self.pageSize(stored == 1 ? 65_536 : stored),
-      (1...2).contains(bytes[19]), bytes[18] > 0, bytes[21...23] == [64, 32, 32],
-      pageSize - Int(bytes[20]) >= 480
-    else { throw DrydockError.unreadable("its header is corrupt") }
-    self.pageSize = pageSize
-    usesLog = bytes[19] == 2
-    // The page count is valid only together with the change counter: old versions of SQLite do not write it.
-    let inFile = fileSize.map { $0 / UInt64(pageSize) }
-    let counted = number(24) == number(92) ? UInt64(number(28)) : 0
-    pageCount = counted > 0 ? counted : inFile ?? 0
-    if let inFile, pageCount > inFile {
-      throw DrydockError.unreadable("its header has \(pageCount) pages, and the file \(inFile) whole ones")
-    }
-    if counted == 0, let fileSize, fileSize % UInt64(pageSize) != 0 {
-      throw DrydockError.unreadable("its last page is cut")
-    }
-    // Format 0 is a database without tables. Then the free list, and the root of all other trees on page 1.
-    guard number(44) <= 4, number(56) <= 3, inFile == nil || UInt64(number(32)) <= pageCount,
-      UInt64(number(36)) <= max(pageCount, 1) || inFile == nil, [5, 13].contains(bytes[100]),
-      Int(bytes[103]) << 8 | Int(bytes[104]) <= pageSize / 2
-    else { throw DrydockError.unreadable("its first page is corrupt") }
-  }
-
-  static func pageSize(_ size: Int) -> Int? {
-    (512...65_536).contains(size) && size & (size - 1) == 0 ? size : nil
-  }
-}
-
 /// Bytes 18 and 19 of the header are 2 when a database has a write-ahead log.
 extension Directory {
   /// Whether the header of a closed private database has a write-ahead log.
@@ -172,10 +173,15 @@ extension Directory {
 
   /// Sets whether the header of a closed private database without sidecars has a write-ahead log.
   package func setWriteAheadLog(_ path: ContainerPath, _ isLogged: Bool) throws {
+    try write([UInt8](repeating: isLogged ? 2 : 1, count: 2), at: 18, inHeaderOf: path)
+  }
+
+  /// Overwrites a part of the header of a closed private database.
+  func write(_ bytes: [UInt8], at offset: Int64, inHeaderOf path: ContainerPath) throws {
     let file = try open(path, .readWrite)
     defer { try? file.close() }
     _ = try DrydockError.translating("cannot write", full(path)) {
-      try file.writeAll(toAbsoluteOffset: 18, [UInt8](repeating: isLogged ? 2 : 1, count: 2))
+      try file.writeAll(toAbsoluteOffset: offset, bytes)
     }
   }
 }
@@ -219,7 +225,7 @@ extension Directory {
   /// The first bytes of a file. Does not close a descriptor of a file that this process has open.
   package func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
     let status = try status(path)
-    if let status, let bytes = try OwnOpenFiles.prefix(of: status, count) { return bytes }
+    if let status, let bytes = try LockedFile.foreignPrefix(of: status, count) { return bytes }
     let file = try openFile(path, status)
     defer { try? file.close() }
     return try DrydockError.translating("cannot read", full(path)) { try file.bytes(count, at: 0) }

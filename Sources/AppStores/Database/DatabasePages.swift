@@ -12,20 +12,20 @@ package final class DatabasePages {
 
   private let lock: DatabaseLock
   private let log: OpenLog?
-  private let pin: LogPin?
   private let path: String
   private let before: FileStatus
 
   private typealias OpenLog = (file: LockedFile, content: WriteAheadLog)
 
   /// - Parameters:
-  ///   - lock: held on the main file, at least for reading.
+  ///   - lock: held on the main file, at least for reading. Without a pin it allows changes of the main file and restarts
+  ///     of the log, which ``isUnchanged()`` detects.
   ///   - logFile: the log, opened under the lock.
-  ///   - pin: prevents changes of the main file and restarts of the log. Without one, ``isUnchanged()`` detects them.
   /// - Returns: nil when only SQLite can interpret the two files.
   /// - Throws: ``DrydockError``: `malformed` when SQLite cannot read it, `io`.
-  init?(_ lock: DatabaseLock, log logFile: LockedFile?, pin: LogPin?, path: String) throws {
-    (self.lock, self.pin, self.path) = (lock, pin, path)
+  init?(_ lock: DatabaseLock, log logFile: LockedFile?, path: String) throws {
+    (self.lock, self.path) = (lock, path)
+    let pin = lock.pin
     // Before anything is read, to detect changes.
     before = try FileStatus(of: lock.file, path: path)
     var log: OpenLog?
@@ -47,7 +47,7 @@ package final class DatabasePages {
     }
     let first = log.content.next(from: 1).flatMap { $0.page == 1 ? $0.offset : nil }
     let start = try first.map { try Self.start(of: log.file.descriptor, at: $0, path) }
-    let header = try DatabaseHeader(start ?? Self.start(of: lock.file, at: 0, path), fileSize: nil)
+    let header = try DatabaseFormat(start ?? Self.start(of: lock.file, at: 0, path), fileSize: nil)
     // As SQLite: what the main file has behind the pages of its header is in the log's number, and not in the database.
     let logged = UInt64(log.content.pageCount)
     size = (header.pageCount > 0 ? min(header.pageCount, logged) : logged) * UInt64(header.pageSize)
@@ -59,7 +59,7 @@ package final class DatabasePages {
 
   /// The pages of a main file without a log.
   private init(_ lock: DatabaseLock, path: String) throws {
-    (self.lock, self.log, self.pin, self.path) = (lock, nil, nil, path)
+    (self.lock, self.log, self.path) = (lock, nil, path)
     before = try FileStatus(of: lock.file, path: path)
     (size, pageSize, usesLog) = try Self.extent(of: lock.file, size: before.size, path)
   }
@@ -68,12 +68,12 @@ package final class DatabasePages {
     of file: FileDescriptor, size: UInt64, _ path: String
   ) throws -> (size: UInt64, pageSize: Int?, usesLog: Bool) {
     if size == 0 { return (0, nil, false) }
-    let header = try DatabaseHeader(start(of: file, at: 0, path), fileSize: size)
+    let header = try DatabaseFormat(start(of: file, at: 0, path), fileSize: size)
     return (header.pageCount * UInt64(header.pageSize), header.pageSize, header.usesLog)
   }
 
   private static func start(of file: FileDescriptor, at offset: UInt64, _ path: String) throws -> [UInt8] {
-    var start = [UInt8](repeating: 0, count: DatabaseHeader.length)
+    var start = [UInt8](repeating: 0, count: DatabaseFormat.startLength)
     let count = try start.withUnsafeMutableBytes { try read(file, at: offset, into: $0, path) }
     return Array(start[..<count])
   }
@@ -181,7 +181,7 @@ package final class DatabasePages {
       }
       guard count == header.count, header == log.content.header else { return false }
     }
-    if pin != nil { return true }
+    if lock.pin != nil { return true }
     let after = try FileStatus(of: lock.file, path: path)
     return (after.size, after.modified, after.changed) == (before.size, before.modified, before.changed)
   }
@@ -233,7 +233,9 @@ package struct LogPosition: Sendable, Equatable {
   package var bytes: [UInt8] {
     withUnsafeBytes(of: UInt64(frameCount).bigEndian) { Array($0) } + salts + checksum
   }
+}
 
+extension LogPosition {
   /// Nil for other bytes.
   package init?(bytes: [UInt8]) {
     guard bytes.count == 8 || bytes.count == 24 else { return nil }
@@ -241,10 +243,6 @@ package struct LogPosition: Sendable, Equatable {
     guard count < 1 << 32, (count == 0) == (bytes.count == 8) else { return nil }
     self.init(
       salts: Array(bytes[8...].prefix(8)), frameCount: Int(count), checksum: Array(bytes[8...].dropFirst(8)))
-  }
-
-  init(salts: [UInt8], frameCount: Int, checksum: [UInt8]) {
-    (self.salts, self.frameCount, self.checksum) = (salts, frameCount, checksum)
   }
 }
 
@@ -268,6 +266,9 @@ struct WriteAheadLog {
   private(set) var frameCount = 0
   /// Page number and frame index packed into one number, sorted, with the last frame of each page only.
   private var places: [UInt64] = []
+  /// Of the header and the frames so far, and the byte order in which they are summed.
+  private var sums: (UInt32, UInt32) = (0, 0)
+  private let isBigEndian: Bool
 
   /// Reads a log, up to its present end: what follows belongs to later transactions.
   ///
@@ -286,18 +287,18 @@ struct WriteAheadLog {
       return nil
     }
     let fields = header.withUnsafeBytes { bytes in (0..<8).map { bytes.bigEndian(at: $0 * 4) } }
-    guard fields[0] & ~1 == 0x377f_0682, let pageSize = DatabaseHeader.pageSize(Int(fields[2])) else {
+    guard fields[0] & ~1 == 0x377f_0682, let pageSize = DatabaseFormat.pageSize(Int(fields[2])) else {
       return nil
     }
     self.header = header
     self.pageSize = pageSize
-    var sum = Checksum(isBigEndian: fields[0] & 1 == 1)
-    header.withUnsafeBytes { sum.add($0[..<24]) }
-    guard sum.first == fields[6] && sum.second == fields[7] else { return nil }
+    isBigEndian = fields[0] & 1 == 1
+    header.withUnsafeBytes { sum($0[..<24]) }
+    guard sums == (fields[6], fields[7]) else { return nil }
     guard fields[1] == 3_007_000 else {
       throw DrydockError.unreadable("its log has the unknown version \(fields[1])")
     }
-    try readFrames(size: size, limit, sum, salts: (fields[4], fields[5]), read)
+    try readFrames(size: size, limit, salts: (fields[4], fields[5]), read)
     // SQLite writes each new page into the log, but for the one that its locks are in: a log that claims more, whatever the
     // numbers of its pages are, would make a file of terabytes.
     let most = mainSize / UInt64(pageSize) + UInt64(places.count) + 1
@@ -308,14 +309,13 @@ struct WriteAheadLog {
   }
 
   private mutating func readFrames(
-    size: UInt64, _ limit: Int?, _ start: Checksum, salts: (UInt32, UInt32),
+    size: UInt64, _ limit: Int?, salts: (UInt32, UInt32),
     _ read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int
   ) throws {
     let frameSize = Self.frameHeaderLength + pageSize
     let atOnce = max(1, (1 << 20) / frameSize)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: atOnce * frameSize, alignment: 4096)
     defer { buffer.deallocate() }
-    var sum = start
     var index = 0
     let count = (size - 32) / UInt64(frameSize)
     guard count < 1 << 32 else { throw DrydockError.unreadable("its log is too large") }
@@ -332,11 +332,9 @@ struct WriteAheadLog {
         guard page != 0, frame.bigEndian(at: 8) == salts.0, frame.bigEndian(at: 12) == salts.1 else {
           break reading
         }
-        sum.add(frame[..<8])
-        sum.add(frame[24...])
-        guard sum.first == frame.bigEndian(at: 16), sum.second == frame.bigEndian(at: 20) else {
-          break reading
-        }
+        sum(frame[..<8])
+        sum(frame[24...])
+        guard sums == (frame.bigEndian(at: 16), frame.bigEndian(at: 20)) else { break reading }
         places.append(UInt64(page) << 32 | UInt64(index))
         index += 1
         let pages = frame.bigEndian(at: 4)
@@ -376,27 +374,20 @@ struct WriteAheadLog {
     return (UInt32(place >> 32), offset(ofFrame: Int(place & 0xffff_ffff)) + UInt64(Self.frameHeaderLength))
   }
 
-  private struct Checksum {
-    let isBigEndian: Bool
-    private(set) var first: UInt32 = 0
-    private(set) var second: UInt32 = 0
-
-    init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
-
-    mutating func add(_ bytes: Slice<UnsafeRawBufferPointer>) {
-      let bytes = UnsafeRawBufferPointer(rebasing: bytes)
-      let swaps = isBigEndian != (1.bigEndian == 1)
-      var (first, second) = (first, second)
-      var offset = 0
-      while offset < bytes.count {
-        let left = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
-        let right = bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
-        first &+= (swaps ? left.byteSwapped : left) &+ second
-        second &+= (swaps ? right.byteSwapped : right) &+ first
-        offset += 8
-      }
-      (self.first, self.second) = (first, second)
+  /// Continues the checksum.
+  private mutating func sum(_ bytes: Slice<UnsafeRawBufferPointer>) {
+    let bytes = UnsafeRawBufferPointer(rebasing: bytes)
+    let swaps = isBigEndian != (1.bigEndian == 1)
+    var (first, second) = sums
+    var offset = 0
+    while offset < bytes.count {
+      let left = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+      let right = bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
+      first &+= (swaps ? left.byteSwapped : left) &+ second
+      second &+= (swaps ? right.byteSwapped : right) &+ first
+      offset += 8
     }
+    sums = (first, second)
   }
 }
 

@@ -65,20 +65,6 @@ package struct SchemaCopy {
 /// Tries the views and triggers of schemas in an empty copy. It is kept for the next schema, which is mostly the same one after
 /// a step: only what differs is copied again.
 package final class SchemaTrial: @unchecked Sendable {
-  /// Why parts such as ``view `active` `` cannot be used, and what of them only the app has.
-  package struct Faults {
-    package var parts: [String: String] = [:]
-    package var ofTheApp: [String: String] = [:]
-
-    fileprivate mutating func note(_ part: String, _ result: SchemaCopy.Result) {
-      if let error = result.error {
-        parts[part] = error
-      } else if let unknown = result.unknown {
-        ofTheApp[part] = unknown
-      }
-    }
-  }
-
   /// Those that no thread uses now.
   private static let free = Mutex<[SchemaTrial]>([])
   private static let limit = 4, largest = 2000
@@ -87,27 +73,28 @@ package final class SchemaTrial: @unchecked Sendable {
   private var copy: SchemaCopy
   /// The copied tables and views, by their names in lower case.
   private var copied: [String: SchemaObject] = [:]
-  private var last: (objects: [SchemaObject], faults: Faults) = ([], Faults())
+  private var last: (objects: [SchemaObject], results: [String: SchemaCopy.Result]) = ([], [:])
 
   private init() throws {
     queue = try DatabaseQueue()
     copy = queue.inDatabase { SchemaCopy($0) }
   }
 
-  package static func faults(of objects: [SchemaObject]) throws -> Faults {
-    if !objects.contains(where: { $0.isView || $0.isTrigger }) { return Faults() }
+  /// What SQLite says of the views and triggers, by parts such as ``view `active` ``.
+  package static func results(for objects: [SchemaObject]) throws -> [String: SchemaCopy.Result] {
+    if !objects.contains(where: { $0.isView || $0.isTrigger }) { return [:] }
     var trial = try free.withLock { $0.popLast() } ?? SchemaTrial()
     if !trial.last.objects.elementsEqual(objects, by: ===) {
       if !trial.adopt(objects) {
         trial = try SchemaTrial()
         _ = trial.adopt(objects)
       }
-      trial.last = (objects, try trial.faults(of: objects))
+      trial.last = (objects, try trial.results(for: objects))
     }
-    let faults = trial.last.faults
+    let results = trial.last.results
     // From now on another thread may take it.
     free.withLock { free in if free.count < limit, objects.count <= largest { free.append(trial) } }
-    return faults
+    return results
   }
 
   /// Makes the copied tables and views those of a schema.
@@ -135,24 +122,23 @@ package final class SchemaTrial: @unchecked Sendable {
   }
 
   /// Tries each view, and each trigger by itself.
-  private func faults(of objects: [SchemaObject]) throws -> Faults {
+  private func results(for objects: [SchemaObject]) throws -> [String: SchemaCopy.Result] {
     try queue.inDatabase { db in
-      var (trial, faults) = (copy, Faults())
+      var (trial, results): (SchemaCopy, [String: SchemaCopy.Result]) = (copy, [:])
       defer { copy.restore(from: trial) }
       for object in objects where object.isView {
-        faults.note("view `\(object.name)`", trial.run("SELECT * FROM \(quotedIdentifier(object.name))"))
+        results["view `\(object.name)`"] = trial.run("SELECT * FROM \(quotedIdentifier(object.name))")
       }
       for object in objects where object.isTrigger {
-        guard faults.parts["view `\(object.table)`"] == nil, trial.run(object.sql).error == nil else {
+        guard results["view `\(object.table)`"]?.error == nil, trial.run(object.sql).error == nil else {
           continue
         }
         let verb = SQLStatement(object.sql).triggeringVerb ?? ""
-        faults.note(
-          "trigger `\(object.name)` (\(verb) on `\(object.table)`)",
-          trial.run(try Self.statement(verb, on: object.table, db)))
+        results["trigger `\(object.name)` (\(verb) on `\(object.table)`)"] =
+          trial.run(try Self.statement(verb, on: object.table, db))
         _ = trial.run("DROP TRIGGER \(quotedIdentifier(object.name))")
       }
-      return faults
+      return results
     }
   }
 

@@ -31,42 +31,20 @@ package struct DecodedDocument: Sendable {
   }
 
   package init?(bytes: [UInt8]) {
-    guard bytes.count <= Self.sizeLimit, let first = bytes.first(where: { $0 > 0x20 }) else { return nil }
-    if [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(first) {
-      guard let value = PropertyListValue.json(bytes) else { return nil }
-      (form, self.value) = (.json, value)
-    } else if PropertyListDocument.isBinary(bytes) || PropertyListDocument.isXML(bytes) {
-      guard let document = try? PropertyListDocument(bytes: bytes),
-        let (form, value) = Self.decoded(document)
-      else { return nil }
-      (self.form, self.value) = (form, value)
-    } else {
-      return nil
-    }
-    var left = Self.valueLimit
-    guard Self.fits(value, &left) else { return nil }
-  }
-
-  private static func decoded(_ document: PropertyListDocument) -> (Form, PropertyListValue)? {
-    switch document.value {
-    case .dictionary(let root) where root["$archiver"] != nil:
-      return (try? KeyedArchiveReader.read(root, .display)).map { (.keyedArchive, $0) }
-    case .dictionary, .array: return (.propertyList, document.value)
+    guard bytes.count <= Self.sizeLimit, let parsed = PropertyListValue.parsed(bytes) else { return nil }
+    switch parsed {
+    case (.propertyList, .dictionary(let root)) where root["$archiver"] != nil:
+      guard let value = try? KeyedArchiveReader.read(root, .display) else { return nil }
+      (form, self.value) = (.keyedArchive, value)
+    case (_, .dictionary), (_, .array): (form, value) = parsed
     default: return nil
     }
-  }
-
-  private static func fits(_ value: PropertyListValue, _ left: inout Int) -> Bool {
-    left -= 1
-    if left < 0 { return false }
-    switch value {
-    case .array(let values):
-      for value in values where !fits(value, &left) { return false }
-    case .dictionary(let values):
-      for value in values.values where !fits(value, &left) { return false }
-    default: break
+    var left = Self.valueLimit
+    let isTooLarge = value.contains { _ in
+      left -= 1
+      return left < 0
     }
-    return true
+    if isTooLarge { return nil }
   }
 }
 
@@ -114,51 +92,31 @@ extension PropertyListValue {
 
   /// Larger documents are not parsed; secrets in them are recognized by form only.
   private static let documentLimit = 4 << 20
-  private static let jsonDepth = 100
 
   private static func document(in bytes: [UInt8]) -> PropertyListValue? {
-    guard bytes.count <= documentLimit, let first = bytes.first(where: { $0 > 0x20 }) else { return nil }
-    switch first {
-    case UInt8(ascii: "{"), UInt8(ascii: "["): return json(bytes).map(resolved)
-    case UInt8(ascii: "b") where PropertyListDocument.isBinary(bytes),
-      UInt8(ascii: "<") where PropertyListDocument.isXML(bytes):
-      return (try? PropertyListDocument(bytes: bytes)).map { resolved($0.value) }
+    bytes.count <= documentLimit ? parsed(bytes).map { resolved($0.value) } : nil
+  }
+
+  /// The value of JSON, or of a property list in binary or XML; nil for other bytes.
+  fileprivate static func parsed(_ bytes: [UInt8]) -> (form: DecodedDocument.Form, value: PropertyListValue)?
+  {
+    switch bytes.first(where: { $0 > 0x20 }) {
+    case UInt8(ascii: "{"), UInt8(ascii: "["): return json(bytes).map { (.json, $0) }
+    // The last one begins a byte order mark.
+    case UInt8(ascii: "b"), UInt8(ascii: "<"), 0xEF:
+      guard PropertyListDocument.isBinary(bytes) || PropertyListDocument.isXML(bytes) else { return nil }
+      return (try? PropertyListDocument(bytes: bytes)).map { (.propertyList, $0.value) }
     default: return nil
     }
   }
 
-  /// A JSON document as a property list; null is an unknown value.
-  fileprivate static func json(_ bytes: [UInt8]) -> PropertyListValue? {
-    if let document = try? JSONDocument(bytes: bytes) {
-      return document.value.propertyListValue(null: .unknown(.null))
-    }
-    // A document with duplicate keys.
-    guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) else { return nil }
-    return value(object, depth: 0)
-  }
-
-  private static func value(_ object: Any, depth: Int) -> PropertyListValue? {
-    guard depth < jsonDepth else { return nil }
-    switch object {
-    case let text as String: return .string(text)
-    case let number as NSNumber: return self.number(number)
-    case let values as [Any]:
-      let elements = values.compactMap { value($0, depth: depth + 1) }
-      return elements.count == values.count ? .array(elements) : nil
-    case let values as [String: Any]:
-      let fields = values.compactMap { key, field in value(field, depth: depth + 1).map { (key, $0) } }
-      return fields.count == values.count ? .dictionary(PropertyListDictionary(fields)) : nil
-    default: return .unknown(.null)
-    }
-  }
-
-  private static func number(_ number: NSNumber) -> PropertyListValue {
-    switch String(cString: number.objCType) {
-    case "c", "B": .boolean(number.boolValue)
-    case "d", "f": .real(number.doubleValue)
-    case "Q": Int64(exactly: number.uint64Value).map { .integer($0) } ?? .unsigned(number.uint64Value)
-    default: .integer(number.int64Value)
-    }
+  /// A JSON document as a property list, also one that only lenient readers read: null is an unknown value, and of equal
+  /// keys the last counts.
+  private static func json(_ bytes: [UInt8]) -> PropertyListValue? {
+    let encoding = TextEncoding(of: bytes)
+    guard let text = encoding.isWide ? encoding.decode(bytes) : bytes else { return nil }
+    let document = try? JSONDocument(bytes: text, isLenient: true)
+    return document?.value.propertyListValue(null: .unknown(.null))
   }
 
   /// The objects of a keyed archive, each field with the object that it refers to, one level deep: enough to see a name

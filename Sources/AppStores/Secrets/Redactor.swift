@@ -117,12 +117,12 @@ package struct Redactor: Sendable {
   ) -> Redactor {
     var result = self
     // Settings files of up to 64 MB are read.
-    var search = SecretSearch(least: .plain, budget: 64 << 20)
-    let wanted = shown.map { TextHashes($0) }
+    var budget = 64 << 20
+    let wanted = shown.map { Self.texts(in: $0) }
     if wanted?.isEmpty == true { return result }
     for values in settings {
-      for (key, value) in values where wanted?.hasPart(of: value) ?? true {
-        search.visit(value, SecretName(key)) {
+      for (key, value) in values where wanted.map({ value.contains(where: $0.contains) }) ?? true {
+        SecretPattern.visit(value, SecretName(key), within: &budget) {
           if let mark = mark(of: $0) { result.known.insert(mark) }
         }
       }
@@ -131,7 +131,27 @@ package struct Redactor: Sendable {
   }
 
   /// Shorter texts match by chance.
-  fileprivate static let leastKnown = 6
+  private static let leastKnown = 6
+
+  /// The texts and data in values that are long enough, also those in documents, which are redacted value by value.
+  private static func texts(in values: [PropertyListValue], depth: Int = 0) -> Set<PropertyListValue> {
+    var texts: Set<PropertyListValue> = []
+    for value in values {
+      _ = value.contains { part in
+        switch part {
+        case .string(let text) where text.utf8.count >= leastKnown:
+          texts.insert(part)
+          if depth < SecretPattern.depthLimit, let document = part.document {
+            texts.formUnion(Self.texts(in: [document], depth: depth + 1))
+          }
+        case .data(let bytes) where bytes.count >= leastKnown: texts.insert(part)
+        default: break
+        }
+        return false
+      }
+    }
+    return texts
+  }
 
   private func isKnown(_ value: PropertyListValue) -> Bool {
     known.isEmpty ? false : mark(of: value).map(known.contains) ?? false
@@ -172,7 +192,7 @@ package struct Redactor: Sendable {
     case .string, .data:
       guard SecretPattern.isSecret(value, named: name) else { return value.description }
       // In a document in a text only the secrets are redacted; data is never shown.
-      if case .string = value, depth < SecretSearch.depthLimit, let document = value.document {
+      if case .string = value, depth < SecretPattern.depthLimit, let document = value.document {
         return shown(document, name, depth: depth + 1)
       }
       return shown(secret: value)
@@ -194,57 +214,4 @@ package struct Redactor: Sendable {
 
   /// `1 character`, `24 characters`.
   static func counted(_ count: Int, _ what: String) -> String { "\(count) \(what)\(count == 1 ? "" : "s")" }
-}
-
-/// The hashes of the texts and data in values.
-private struct TextHashes {
-  private var hashes: Set<Int> = []
-
-  init(_ values: [PropertyListValue]) {
-    for value in values { add(value, depth: 0) }
-  }
-
-  var isEmpty: Bool { hashes.isEmpty }
-
-  /// Whether a text in a value may be among these.
-  func hasPart(of value: PropertyListValue) -> Bool {
-    switch value {
-    case .array(let values): values.contains(where: hasPart)
-    case .set(let values): values.strings.contains { hasPart(of: .string($0)) }
-    case .dictionary(let values): values.values.contains(where: hasPart)
-    default: Self.hash(of: value).map(hashes.contains) ?? false
-    }
-  }
-
-  private mutating func add(_ value: PropertyListValue, depth: Int) {
-    switch value {
-    case .array(let values):
-      for value in values { add(value, depth: depth) }
-    case .set(let values):
-      for text in values.strings { add(.string(text), depth: depth) }
-    case .dictionary(let values):
-      for value in values.values { add(value, depth: depth) }
-    default:
-      guard let hash = Self.hash(of: value) else { return }
-      hashes.insert(hash)
-      // A document in a text is redacted value by value.
-      if depth < SecretSearch.depthLimit, case .string = value, let document = value.document {
-        add(document, depth: depth + 1)
-      }
-    }
-  }
-
-  private static func hash(of value: PropertyListValue) -> Int? {
-    var hasher = Hasher()
-    switch value {
-    case .string(var text):
-      guard text.utf8.count >= Redactor.leastKnown else { return nil }
-      text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-    case .data(let bytes):
-      guard bytes.count >= Redactor.leastKnown else { return nil }
-      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-    default: return nil
-    }
-    return hasher.finalize()
-  }
 }

@@ -14,8 +14,8 @@ package enum SecretPattern {
   }
 
   package static func isSecret(_ value: PropertyListValue, named name: SecretName) -> Bool {
-    var search = SecretSearch(least: .suspicious)
-    return search.finds(in: value, name)
+    var budget = Self.budget
+    return isSecret(value, named: name, least: .suspicious, within: &budget)
   }
 
   /// Whether a text without a name contains a secret's form: a token, a private key, a card number.
@@ -83,63 +83,69 @@ package enum SecretPattern {
   }
 }
 
-/// Searches values for secrets, with bounded work: by references to one text, a property list of a few megabytes can expand to
-/// a million times as much.
-package struct SecretSearch {
+// The search in values, with bounded work: by references to one text, a property list of a few megabytes can expand to a
+// million times as much.
+extension SecretPattern {
   /// The most levels of documents in text or data, such as JSON in a string of JSON.
   static let depthLimit = 8
   /// The most bytes to inspect in a single value.
   package static let budget = 4 << 20
 
-  /// The minimum class of a name that makes a value without a secret's form secret.
-  private let least: SecretName
-  private var left: Int
-
-  /// - Parameter budget: the most bytes to inspect.
-  package init(least: SecretName, budget: Int = Self.budget) { (self.least, left) = (least, budget) }
-
-  package var isComplete: Bool { left > 0 }
-
   /// Whether a value, or a part of it, looks like a secret, or is too large or too deeply nested to decide.
-  package mutating func finds(in value: PropertyListValue, _ name: SecretName, depth: Int = 0) -> Bool {
-    left -= Self.weight(of: value)
-    guard isComplete else { return true }
-    if SecretPattern.isSecret(leaf: value, name: name < least ? .plain : name, looksInside: true) {
-      return true
-    }
+  ///
+  /// - Parameters:
+  ///   - least: the minimum class of a name that makes a value without a secret's form secret.
+  ///   - budget: the bytes that are left to inspect; none when the search ended early.
+  package static func isSecret(
+    _ value: PropertyListValue, named name: SecretName, least: SecretName, within budget: inout Int,
+    depth: Int = 0
+  ) -> Bool {
+    budget -= weight(of: value)
+    guard budget > 0 else { return true }
+    if isSecret(leaf: value, name: name < least ? .plain : name, looksInside: true) { return true }
     switch value {
     case .array(let values):
-      for value in values where finds(in: value, name, depth: depth) { return true }
+      for value in values
+      where isSecret(value, named: name, least: least, within: &budget, depth: depth) { return true }
       return false
     case .set(let values):
-      for text in values.strings where finds(in: .string(text), name, depth: depth) { return true }
+      for text in values.strings
+      where isSecret(.string(text), named: name, least: least, within: &budget, depth: depth) { return true }
       return false
     case .dictionary(let values):
       let names = SecretFields(values, inside: name)
       for (key, value) in values {
-        left -= key.utf8.count
-        if names.isSecret(key: key) || finds(in: value, names[key], depth: depth) { return true }
+        budget -= key.utf8.count
+        if names.isSecret(key: key)
+          || isSecret(value, named: names[key], least: least, within: &budget, depth: depth)
+        {
+          return true
+        }
       }
       return false
     default:
       guard let document = value.document else { return false }
-      return depth >= Self.depthLimit || finds(in: document, name, depth: depth + 1)
+      return depth >= depthLimit
+        || isSecret(document, named: name, least: least, within: &budget, depth: depth + 1)
     }
   }
 
   /// Calls a body with each secret text or data in a value.
-  mutating func visit(_ value: PropertyListValue, _ name: SecretName, _ body: (PropertyListValue) -> Void) {
-    left -= Self.weight(of: value)
-    guard isComplete else { return }
+  static func visit(
+    _ value: PropertyListValue, _ name: SecretName, within budget: inout Int,
+    _ body: (PropertyListValue) -> Void
+  ) {
+    budget -= weight(of: value)
+    guard budget > 0 else { return }
     switch value {
     case .array(let values):
-      for value in values { visit(value, name, body) }
+      for value in values { visit(value, name, within: &budget, body) }
     case .set(let values):
-      for text in values.strings { visit(.string(text), name, body) }
+      for text in values.strings { visit(.string(text), name, within: &budget, body) }
     case .dictionary(let values):
       let names = SecretFields(values, inside: name)
-      for (key, value) in values { visit(value, names[key], body) }
-    default: if SecretPattern.isSecret(leaf: value, name: name, looksInside: true) { body(value) }
+      for (key, value) in values { visit(value, names[key], within: &budget, body) }
+    default: if isSecret(leaf: value, name: name, looksInside: true) { body(value) }
     }
   }
 

@@ -3,29 +3,36 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 
-/// A container's secrets: a document of items, sealed to the keys of its device. A rewrite seals to the recipients in the
-/// document, so that a vault sealed to several remains so.
+/// A container's secrets: items, the device they belong to, and the keys of the device that the file is sealed to. A rewrite
+/// seals to the same recipients, so that a vault sealed to several remains so.
 public struct Vault: Sendable, Equatable {
   /// The maximum size of a sealed file in bytes.
   package static let sizeLimit = 64 << 20
 
-  package private(set) var document: VaultDocument
-
-  /// The device's random name, created with the vault.
-  public var device: String { document.device }
-  /// The keys that it is sealed to.
-  public var recipients: [AgeRecipient] { document.recipients }
+  /// The device's random name, made with its vault: 32 hexadecimal digits. New keys do not change it.
+  public let device: String
+  /// The keys that it is sealed to; none in the items of an archive.
+  public private(set) var recipients: [AgeRecipient]
   /// All items, by what makes them unique.
-  public var items: [VaultItem.ID: VaultItem] { document.items }
-  /// All items, in the order of their names.
-  public var sorted: [VaultItem] { document.sorted }
+  public internal(set) var items: [VaultItem.ID: VaultItem]
+  /// The fields of the document that this version does not know.
+  var unknown = VaultFields()
 
-  // MARK: Opening and sealing
+  /// All items, in the order of their names.
+  public var sorted: [VaultItem] { items.sorted { $0.key < $1.key }.map(\.value) }
+
+  /// A vault from its parts; of two items with the same id the last counts.
+  package init(device: String, recipients: [AgeRecipient] = [], items: some Sequence<VaultItem> = []) {
+    (self.device, self.recipients) = (device, recipients)
+    self.items = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { _, last in last })
+  }
 
   /// A new, empty vault, sealed to the current device key.
   package init(new keys: DeviceKeys) throws {
-    document = VaultDocument(device: try VaultDocument.newDevice(), recipients: [keys.present.recipient])
+    self.init(device: try RandomBytes.make(16).hex, recipients: [keys.present.recipient])
   }
+
+  // MARK: Opening and sealing
 
   /// Opens a sealed file, binary or armored.
   ///
@@ -34,8 +41,8 @@ public struct Vault: Sendable, Equatable {
   ///   file, or of a newer format.
   package init(opening bytes: [UInt8], with keys: DeviceKeys, path: String) throws {
     let opened = try Self.translating(bytes, path) { try Age.open(bytes, with: keys.ageKeys) }
-    document = try VaultDocument(decoding: opened, path: path)
-    guard !document.recipients.isEmpty else {
+    try self.init(decoding: opened, path: path)
+    guard !recipients.isEmpty else {
       throw DrydockError(
         .badVault,
         "the vault document has no `recipients`, so it could not be sealed again",
@@ -59,7 +66,7 @@ public struct Vault: Sendable, Equatable {
   ///
   /// - Throws: ``DrydockError`` (`unsupported`) beyond ``sizeLimit``.
   package func sealed() throws -> [UInt8] {
-    let bytes = try Age.seal(document.encoded(), to: .recipients(recipients))
+    let bytes = try Age.seal(encoded(), to: .recipients(recipients))
     guard bytes.count <= Self.sizeLimit else {
       throw DrydockError(
         .unsupported,
@@ -75,13 +82,13 @@ public struct Vault: Sendable, Equatable {
   public subscript(id: VaultItem.ID) -> VaultItem? { items[id] }
 
   /// Adds an item, or replaces the one with its id.
-  package mutating func put(_ item: VaultItem) { document.items[item.id] = item }
+  package mutating func put(_ item: VaultItem) { items[item.id] = item }
 
   /// Removes and returns an item; nil when there is none.
   @discardableResult
-  package mutating func remove(_ id: VaultItem.ID) -> VaultItem? { document.items.removeValue(forKey: id) }
+  package mutating func remove(_ id: VaultItem.ID) -> VaultItem? { items.removeValue(forKey: id) }
 
-  package mutating func removeAll() { document.items.removeAll() }
+  package mutating func removeAll() { items.removeAll() }
 
   /// Changes the keys that it is sealed to. Existing copies remain readable with the old keys.
   package mutating func rekey(to recipients: [AgeRecipient]) throws {
@@ -89,7 +96,7 @@ public struct Vault: Sendable, Equatable {
       throw DrydockError(.unsupported, "a vault needs at least one recipient; name one")
     }
     var seen: Set<AgeRecipient> = []
-    document.recipients = recipients.filter { seen.insert($0).inserted }
+    self.recipients = recipients.filter { seen.insert($0).inserted }
   }
 }
 

@@ -5,32 +5,12 @@ import FileSystem
 import Formats
 import Foundation
 
-/// The document in a vault: its items, the device they belong to, and the keys that the file is sealed to.
-package struct VaultDocument: Sendable, Equatable {
+// The document in a vault's file.
+extension Vault {
   /// The version of the format that this program writes.
   package static let currentFormat = 1
   /// The most levels of nesting that the format allows.
   private static let depthLimit = 32
-
-  /// The device's random name, made with its vault: 32 hexadecimal digits. New keys do not change it.
-  package let device: String
-  /// The keys that the file is sealed to; none in the items of an archive.
-  package internal(set) var recipients: [AgeRecipient]
-  package internal(set) var items: [VaultItem.ID: VaultItem]
-  var unknown = UnknownFields()
-
-  /// A document from its parts; of two items with the same id the last counts.
-  package init(device: String, recipients: [AgeRecipient] = [], items: some Sequence<VaultItem> = []) {
-    (self.device, self.recipients) = (device, recipients)
-    self.items = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { _, last in last })
-  }
-
-  package var sorted: [VaultItem] { items.sorted { $0.key < $1.key }.map(\.value) }
-
-  /// A new random name for a device.
-  static func newDevice() throws -> String {
-    try RandomBytes.make(16).hex
-  }
 
   // MARK: Writing
 
@@ -41,7 +21,7 @@ package struct VaultDocument: Sendable, Equatable {
       ("format", .number(JSONNumber(Self.currentFormat))), ("device", .text(device)),
     ]
     if !recipients.isEmpty { fields.append(("recipients", .texts(recipients.map(\.description)))) }
-    fields += unknown.fields + more
+    fields += unknown.sorted + more
     fields.append(("items", .array(JSONArray(sorted.map { .object(JSONObject($0.fields)) }))))
     var bytes = JSONDocument(.object(JSONObject(fields)), isIndented: true).bytes
     return SecretBytes(wiping: &bytes)
@@ -55,7 +35,7 @@ package struct VaultDocument: Sendable, Equatable {
   package init(decoding bytes: SecretBytes, path: String?) throws {
     do {
       let bytes = bytes.withBytes { Array($0) }
-      var fields = try FieldReader(
+      var fields = try VaultFields(
         JSONDocument(bytes: bytes, depthLimit: Self.depthLimit).value, "the document")
       // The format decides what all other fields mean.
       try Self.requireFormat(&fields)
@@ -68,7 +48,7 @@ package struct VaultDocument: Sendable, Equatable {
     }
   }
 
-  private static func requireFormat(_ fields: inout FieldReader) throws {
+  private static func requireFormat(_ fields: inout VaultFields) throws {
     guard let format = try fields.integer("format"), format > 0 else {
       throw DrydockError(.badVault, "the vault document has no format, so it is not a Drydock vault")
     }
@@ -80,7 +60,7 @@ package struct VaultDocument: Sendable, Equatable {
     }
   }
 
-  private init(_ fields: inout FieldReader) throws {
+  private init(_ fields: inout VaultFields) throws {
     guard let device = try fields.text("device"), Self.isName(device) else {
       throw DrydockError(.badVault, "the vault document has no device (32 lower-case hexadecimal digits)")
     }
@@ -98,12 +78,12 @@ package struct VaultDocument: Sendable, Equatable {
         )
       }
     }
-    unknown = fields.unknown
+    unknown = fields
   }
 
   private static func recipient(_ text: String) throws -> AgeRecipient {
     do { return try AgeRecipient(text) } catch let error as DrydockError {
-      throw FieldReader.invalid("one of its recipients is not valid: \(error.message)")
+      throw VaultFields.invalid("one of its recipients is not valid: \(error.message)")
     }
   }
 
@@ -133,21 +113,21 @@ extension VaultItem {
     if let accessControl { fields.append(("access_control", .texts(accessControl.flags))) }
     if let created { fields.append(("created", .text(created))) }
     if let modified { fields.append(("modified", .text(modified))) }
-    fields += unknown.fields
+    fields += unknown.sorted
     fields.append(("value", .text(value.withBytes { Data($0) }.base64EncodedString())))
     return fields
   }
 
   fileprivate init(_ value: JSONValue) throws {
-    var fields = try FieldReader(value, "an item")
+    var fields = try VaultFields(value, "an item")
     guard let itemClass = try fields.choice("class", { VaultItem.Class(rawValue: $0) }) else {
-      throw FieldReader.invalid("an item has no class")
+      throw VaultFields.invalid("an item has no class")
     }
     guard let accessibility = try fields.choice("accessible", { VaultItem.Accessibility(rawValue: $0) })
     else {
-      throw FieldReader.invalid("an item has no field `accessible`")
+      throw VaultFields.invalid("an item has no field `accessible`")
     }
-    guard let value = try fields.base64("value") else { throw FieldReader.invalid("an item has no value") }
+    guard let value = try fields.base64("value") else { throw VaultFields.invalid("an item has no value") }
     self.init(itemClass, accessibility: accessibility, value: value)
     for attribute in VaultItem.Attribute.allCases {
       let isNumber = Self.numbers.contains(attribute) && fields.isNumber(attribute.rawValue)
@@ -160,20 +140,18 @@ extension VaultItem {
     if !flags.isEmpty { accessControl = VaultItem.AccessControl(names: flags) }
     created = try fields.time("created")
     modified = try fields.time("modified")
-    unknown = fields.unknown
+    unknown = fields
   }
 
   /// Adds a field that this version does not use, such as an attribute of a keychain that a vault has no name for.
-  package mutating func setUnknown(_ name: String, _ value: JSONValue) {
-    unknown = UnknownFields(unknown.fields.map { (ExactText($0.key), $0.value) } + [(ExactText(name), value)])
-  }
+  package mutating func setUnknown(_ name: String, _ value: JSONValue) { unknown.set(name, value) }
 
   /// Whether the document has fields of the item that this version does not know.
   package var hasUnknownFields: Bool { !unknown.isEmpty }
 
   /// These fields as JSON, to compare.
   package var unknownFields: SecretBytes {
-    var bytes = JSONDocument(.object(JSONObject(unknown.fields)), isIndented: true).bytes
+    var bytes = JSONDocument(.object(JSONObject(unknown.sorted)), isIndented: true).bytes
     return SecretBytes(wiping: &bytes)
   }
 }
@@ -192,7 +170,7 @@ package struct VaultExtract: Sendable, Equatable {
   }
 
   /// The device and the items that may leave it, without recipients.
-  package private(set) var document: VaultDocument
+  package private(set) var document: Vault
   /// The items that may not leave, in the vault's order.
   package private(set) var staying: [Staying]
 
@@ -200,7 +178,7 @@ package struct VaultExtract: Sendable, Equatable {
   private static let field = "staying"
 
   package init(of vault: Vault) {
-    document = VaultDocument(device: vault.device, items: vault.sorted.filter(\.leavesDevice))
+    document = Vault(device: vault.device, items: vault.sorted.filter(\.leavesDevice))
     staying = vault.sorted.filter { !$0.leavesDevice }.map {
       Staying(
         name: $0.id.description, accessibility: $0.accessibility, accessControl: $0.accessControl,
@@ -230,8 +208,8 @@ package struct VaultExtract: Sendable, Equatable {
   ///   device.
   package init(decoding bytes: SecretBytes, path: String?) throws {
     do {
-      document = try VaultDocument(decoding: bytes, path: path)
-      staying = try document.unknown.remove(Self.field).map(Self.read) ?? []
+      document = try Vault(decoding: bytes, path: path)
+      staying = try document.unknown.array(Self.field)?.map(Self.read) ?? []
     } catch var error as DrydockError where error.code == .badVault {
       error.path = path
       throw error
@@ -242,19 +220,16 @@ package struct VaultExtract: Sendable, Equatable {
     }
   }
 
-  private static func read(_ value: JSONValue) throws -> [Staying] {
-    guard case .array(let items) = value else { throw FieldReader.invalid("`\(field)` is not a list") }
-    return try items.elements.map { value in
-      var fields = try FieldReader(value, "an item of `\(field)`")
-      guard let name = try fields.text("name"),
-        let accessibility = try fields.text("accessible").flatMap({ VaultItem.Accessibility(rawValue: $0) })
-      else { throw FieldReader.invalid("an item of `\(field)` has no name, or no known class") }
-      let flags = try fields.texts("access_control") ?? []
-      return Staying(
-        name: name, accessibility: accessibility,
-        accessControl: flags.isEmpty ? nil : VaultItem.AccessControl(names: flags),
-        isSynchronizable: try fields.boolean("synchronizable") ?? false)
-    }
+  private static func read(_ value: JSONValue) throws -> Staying {
+    var fields = try VaultFields(value, "an item of `\(field)`")
+    guard let name = try fields.text("name"),
+      let accessibility = try fields.text("accessible").flatMap({ VaultItem.Accessibility(rawValue: $0) })
+    else { throw VaultFields.invalid("an item of `\(field)` has no name, or no known class") }
+    let flags = try fields.texts("access_control") ?? []
+    return Staying(
+      name: name, accessibility: accessibility,
+      accessControl: flags.isEmpty ? nil : VaultItem.AccessControl(names: flags),
+      isSynchronizable: try fields.boolean("synchronizable") ?? false)
   }
 }
 
@@ -267,51 +242,31 @@ extension JSONValue {
   fileprivate static func texts(_ texts: [String]) -> JSONValue { .array(JSONArray(texts.map { .text($0) })) }
 }
 
-/// Fields of an object that this version does not know. They are preserved as written.
-struct UnknownFields: Sendable, Equatable {
-  private var sources: [ExactText: ExactText] = [:]
-
-  fileprivate init(_ fields: some Sequence<(key: ExactText, value: JSONValue)>) {
-    for (key, value) in fields { sources[key] = ExactText(JSONDocument(value, isIndented: false).text) }
-  }
+/// The fields of an object. A reader takes the known ones; the rest are those that this version does not know, which are
+/// preserved as written. Null is the same as no field. Errors contain names of fields only, since values may be secret.
+struct VaultFields: Sendable {
+  private var what = ""
+  private var fields: [ExactText: JSONValue] = [:]
 
   init() {}
 
-  var isEmpty: Bool { sources.isEmpty }
-
-  /// In the order of their names.
-  fileprivate var fields: [JSONField] {
-    sources.sorted { $0.key < $1.key }.map { ($0.key.text, Self.value($0.value)) }
-  }
-
-  fileprivate mutating func remove(_ name: String) -> JSONValue? {
-    sources.removeValue(forKey: ExactText(name)).map(Self.value)
-  }
-
-  /// The value of a source that was written from one.
-  private static func value(_ source: ExactText) -> JSONValue {
-    (try? JSONDocument(bytes: Array(source.text.utf8)).value) ?? .null
-  }
-}
-
-/// Takes the known fields of an object; the rest are unknown. Null is the same as no field. Errors contain names of fields
-/// only, since values may be secret.
-private struct FieldReader {
-  private let what: String
-  private var fields: [ExactText: JSONValue]
-
-  init(_ value: JSONValue, _ what: String) throws {
+  fileprivate init(_ value: JSONValue, _ what: String) throws {
     guard case .object(let object) = value else { throw Self.invalid("\(what) is not an object") }
     self.what = what
     fields = Dictionary(
       object.members.map { (ExactText($0.key.text), $0.value) }, uniquingKeysWith: { first, _ in first })
   }
 
-  static func invalid(_ what: String) -> DrydockError {
+  fileprivate static func invalid(_ what: String) -> DrydockError {
     DrydockError(.badVault, "the vault document is invalid: \(what)")
   }
 
-  var unknown: UnknownFields { UnknownFields(fields.map { (key: $0.key, value: $0.value) }) }
+  var isEmpty: Bool { fields.isEmpty }
+
+  /// In the order of their names.
+  fileprivate var sorted: [JSONField] { fields.sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) } }
+
+  fileprivate mutating func set(_ name: String, _ value: JSONValue) { fields[ExactText(name)] = value }
 
   private mutating func take(_ name: String) -> JSONValue? {
     guard let value = fields.removeValue(forKey: ExactText(name)) else { return nil }
@@ -323,11 +278,11 @@ private struct FieldReader {
     Self.invalid("`\(name)` of \(what) is not \(type)")
   }
 
-  func isNumber(_ name: String) -> Bool {
+  fileprivate func isNumber(_ name: String) -> Bool {
     if case .number = fields[ExactText(name)] { true } else { false }
   }
 
-  mutating func integer(_ name: String) throws -> Int? {
+  fileprivate mutating func integer(_ name: String) throws -> Int? {
     guard let value = take(name) else { return nil }
     guard case .number(let number) = value, let integer = Int(number.text) else {
       throw wrong(name, "an integer")
@@ -335,28 +290,32 @@ private struct FieldReader {
     return integer
   }
 
-  mutating func boolean(_ name: String) throws -> Bool? {
+  fileprivate mutating func boolean(_ name: String) throws -> Bool? {
     guard let value = take(name) else { return nil }
     guard case .boolean(let bool) = value else { throw wrong(name, "true or false") }
     return bool
   }
 
-  mutating func text(_ name: String) throws -> String? { try take(name).map { try text($0, name) } }
+  fileprivate mutating func text(_ name: String) throws -> String? {
+    try take(name).map { try text($0, name) }
+  }
 
   private func text(_ value: JSONValue, _ name: String) throws -> String {
     guard case .string(let string) = value, let text = string.validText else { throw wrong(name, "text") }
     return text
   }
 
-  mutating func array(_ name: String) throws -> [JSONValue]? {
+  fileprivate mutating func array(_ name: String) throws -> [JSONValue]? {
     guard let value = take(name) else { return nil }
     guard case .array(let array) = value else { throw wrong(name, "a list") }
     return array.elements
   }
 
-  mutating func texts(_ name: String) throws -> [String]? { try array(name)?.map { try text($0, name) } }
+  fileprivate mutating func texts(_ name: String) throws -> [String]? {
+    try array(name)?.map { try text($0, name) }
+  }
 
-  mutating func choice<Choice>(_ name: String, _ choice: (String) -> Choice?) throws -> Choice? {
+  fileprivate mutating func choice<Choice>(_ name: String, _ choice: (String) -> Choice?) throws -> Choice? {
     guard let text = try text(name) else { return nil }
     guard let choice = choice(text) else {
       let shown = ContainerPath.printable(Array(text.prefix(40).utf8))
@@ -365,19 +324,26 @@ private struct FieldReader {
     return choice
   }
 
-  mutating func time(_ name: String) throws -> String? {
+  fileprivate mutating func time(_ name: String) throws -> String? {
     guard let text = try text(name) else { return nil }
     guard UTCTime.isText(text) else { throw wrong(name, "a time such as 2026-11-20T10:15:00Z") }
     return text
   }
 
   /// Padded and canonical base64.
-  mutating func base64(_ name: String) throws -> SecretBytes? {
+  fileprivate mutating func base64(_ name: String) throws -> SecretBytes? {
     guard let text = try text(name) else { return nil }
     guard var data = Data(base64Encoded: text), data.base64EncodedString() == text else {
       throw wrong(name, "base64")
     }
     defer { data.resetBytes(in: 0..<data.count) }
     return data.withUnsafeBytes { SecretBytes(copying: $0) }
+  }
+}
+
+extension VaultFields: Equatable {
+  static func == (left: Self, right: Self) -> Bool {
+    left.fields.count == right.fields.count
+      && left.fields.allSatisfy { right.fields[$0.key]?.matches($0.value) == true }
   }
 }

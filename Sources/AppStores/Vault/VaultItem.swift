@@ -17,7 +17,7 @@ public struct VaultItem: Sendable {
   public var created: String?, modified: String?
   /// The secret bytes, which may be text.
   public var value: SecretBytes
-  var unknown = UnknownFields()
+  var unknown = VaultFields()
 
   /// An item that does not sync.
   public init(

@@ -126,7 +126,7 @@ struct LiveComparison {
       if capture.isUnchanged(entry, status) { return true }
       if let digest = entry.digest, committed.hasContent(digest, status) { return true }
     }
-    return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
+    return try ContentHash.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
   }
 }
 

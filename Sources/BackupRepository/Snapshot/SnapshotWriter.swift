@@ -42,7 +42,7 @@ final class SnapshotWriter {
   /// Stored files that may be among these.
   private var mayBeMapped: [FileIdentity: ContainerPath] = [:]
   /// The locks of those of which that was known.
-  private var opaque: [ContainerPath: DatabaseHold?] = [:]
+  private var opaque: [ContainerPath: DatabaseLock?] = [:]
   /// Entries in their order, the first one's digest still being computed.
   private var waiting: [(entry: ManifestEntry, digest: PendingDigest?, earlier: ManifestEntry?)] = []
   /// What an incremental snapshot is the difference to, and its entry of the path that is being stored.

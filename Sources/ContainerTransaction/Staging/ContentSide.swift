@@ -136,7 +136,7 @@ package struct ContentSide: ComparisonSide {
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
     guard extent != nil else { return try content.fileDigest(entry.path) }
     let (directory, name) = try directories.location(of: entry.path)
-    return try ContentDigest.of(name, in: directory, isDatabase: false)
+    return try ContentHash.of(name, in: directory, isDatabase: false)
   }
 
   package func contents(of entry: ComparedEntry) throws -> [UInt8]? { try contents(of: entry.path) }

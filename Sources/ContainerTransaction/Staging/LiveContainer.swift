@@ -16,7 +16,7 @@ package protocol ContainerContent {
   ///
   /// - Throws: ``DrydockError`` `malformed` when SQLite cannot open it.
   func databaseFile(of path: ContainerPath) throws -> ContainerPath
-  /// The digest of a database's captured content (``ContentDigest``), without a copy where none is needed.
+  /// The digest of a database's captured content (``ContentHash``), without a copy where none is needed.
   func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest
 }
 
@@ -44,7 +44,7 @@ extension ContainerContent {
 
   func fileDigest(_ path: ContainerPath, isDatabase: Bool = false) throws -> SHA256.Digest {
     let location = location(of: path)
-    return try ContentDigest.of(location.path, in: location.directory, isDatabase: isDatabase)
+    return try ContentHash.of(location.path, in: location.directory, isDatabase: isDatabase)
   }
 
   /// The digest of a database's captured content; of one that SQLite cannot open, of its bytes. Any other failure, such
@@ -117,12 +117,12 @@ package final class LiveContainer: ContainerContent {
       let name = stage.newName()
       switch try capture(path, as: name, requiresStable: false) {
       case .inPlace(let pages):
-        let digest = try ContentDigest.of(pages)
+        let digest = try ContentHash.of(pages)
         if try pages.isUnchanged() { return digest }
       case .copy, .raw: captures[path] = name
       }
     }
-    return try ContentDigest.of(databaseFile(of: path), in: stage.directory, isDatabase: true)
+    return try ContentHash.of(databaseFile(of: path), in: stage.directory, isDatabase: true)
   }
 
   /// A new consistent copy of a database in the stage.

@@ -273,7 +273,7 @@ struct CopyAdoption {
     }
     let isSame = try isSame(metadata, path, .file, withTime: false)
     if try isSame && staged.isDatabase(path)
-      && ContentDigest.of(name, in: staged.stage.directory, isDatabase: true) == staged.databaseDigest(path)
+      && ContentHash.of(name, in: staged.stage.directory, isDatabase: true) == staged.databaseDigest(path)
     {
       return try staged.stage.directory.removeFile(name)
     }
@@ -300,7 +300,7 @@ struct CopyAdoption {
     guard let now = try staged.status(of: path), now.type == .file, now.size == after[path]?.size,
       try !staged.isDatabase(path)
     else { return false }
-    return try ContentDigest.of(path, in: root, isDatabase: false) == staged.digest(of: path)
+    return try ContentHash.of(path, in: root, isDatabase: false) == staged.digest(of: path)
   }
 
   private func isOneInode(_ path: ContainerPath, _ other: ContainerPath) throws -> Bool {

@@ -34,7 +34,7 @@ extension StagedContainer {
         let faults = try IntegrityFaults(database.name, in: directory, configuration, of: database.path)
         return faults.isEmpty ? () : faulty.withLock { $0.append((database.path, faults)) }
       }
-      let digest = try ContentDigest.of(database.name, in: directory, isDatabase: true)
+      let digest = try ContentHash.of(database.name, in: directory, isDatabase: true)
       digests.withLock { $0[database.path] = digest }
     }
     for (path, digest) in digests.withLock({ $0 }) { note(digest, of: path) }

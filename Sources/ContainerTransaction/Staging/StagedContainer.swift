@@ -226,7 +226,7 @@ extension StagedContainer: ContainerContent {
   }
 
   /// SHA-256 over what is at a path, whatever its metadata: a file's content, a database's captured content
-  /// (``ContentDigest``), a link's target, and of a directory the names, types and contents of all below it.
+  /// (``ContentHash``), a link's target, and of a directory the names, types and contents of all below it.
   ///
   /// - Throws: ``DrydockError``: `missing` when nothing is there; `malformed` for a database that SQLite cannot open.
   package func digest(of path: ContainerPath) throws -> SHA256.Digest {

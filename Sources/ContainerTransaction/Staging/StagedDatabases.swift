@@ -217,7 +217,7 @@ extension StagedContainer {
 
   package func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
     guard case .inode(let inode) = stage.overlay[path] else { return try liveContainer.databaseDigest(path) }
-    return try ContentDigest.of(mergedDatabase(inode, at: path), in: stage.directory, isDatabase: true)
+    return try ContentHash.of(mergedDatabase(inode, at: path), in: stage.directory, isDatabase: true)
   }
 
   /// Records the digest of a staged database's content, which will not change again.
@@ -271,9 +271,7 @@ extension StagedContainer {
     defer { try? journal.close() }
     let size = try directory.status(copy)?.size ?? 0
     do {
-      guard
-        try RollbackJournal.takeSuperJournal(from: journal, mainSize: size, path: path.description) != nil
-      else { return }
+      guard try journal.takeSuperJournal(mainSize: size, path: path.description) != nil else { return }
     } catch let error as DrydockError where error.code == .malformed {
       throw DrydockError.unreadableDatabase(path, error.message)
     }

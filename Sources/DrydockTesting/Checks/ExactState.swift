@@ -36,7 +36,7 @@ struct ExactState {
     inodes[status.identity] = first
     let content: String? =
       switch status.type {
-      case .file: try ContentDigest.of(path, in: root, isDatabase: false).hex
+      case .file: try ContentHash.of(path, in: root, isDatabase: false).hex
       case .symbolicLink: ContainerPath.printable(try root.linkTarget(path))
       case .directory, .other: nil
       }

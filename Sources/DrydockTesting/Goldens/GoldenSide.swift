@@ -65,7 +65,7 @@ extension Golden: ComparisonSide {
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     if let digests = lines[path]?.rawDigests { return .raw(digests) }
     guard let file = try lines[path]?.file else { return .unknown }
-    return .image(try ContentDigest.of(file, in: Directory(directory), isDatabase: false))
+    return .image(try ContentHash.of(file, in: Directory(directory), isDatabase: false))
   }
 
   package func databaseFile(

@@ -72,11 +72,11 @@ struct MigrationFiles: Sendable {
     let hasStatements = name.hasSuffix(".sql") || name.hasSuffix(".yaml")
     let marks = Array((hasStatements ? "<>=" : "<>").utf8)
     var number = 0
-    for line in TextLines(bytes) {
+    for line in TextFile.lines(bytes) {
       number += 1
-      guard line.count >= 7, marks.contains(bytes[line.lowerBound]) else { continue }
-      let isMark = bytes[line].prefix(7).allSatisfy { $0 == bytes[line.lowerBound] }
-      if isMark, line.count == 7 || [0x20, 0x0D].contains(bytes[line.lowerBound + 7]) {
+      guard line.count >= 7, let mark = line.first, marks.contains(mark) else { continue }
+      let isMark = line.prefix(7).allSatisfy { $0 == mark }
+      if isMark, line.count == 7 || [0x20, 0x0D].contains(line[line.startIndex + 7]) {
         throw YAMLPosition(file: display(name), line: number, column: 1).error(
           "a conflict marker of git: resolve the merge conflict, and remove the lines with `<<<<<<<`, `=======` and "
             + "`>>>>>>>`", code: .catalog)

@@ -306,8 +306,8 @@ struct SQLFile {
     parts = [Part(head: SQLScript(bytes: [], file: file, firstLine: 1))]
     let comments = SQLTokens.commentLines(in: bytes)
     var number = 0
-    for line in TextLines(bytes) {
-      let (start, end) = (line.lowerBound, line.upperBound)
+    for line in TextFile.lines(bytes) {
+      let (start, end) = (line.startIndex, line.endIndex)
       number += 1
       // In a block comment or a string, a line with `--` is text.
       guard comments.contains(start) else { continue }

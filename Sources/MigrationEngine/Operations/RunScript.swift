@@ -205,10 +205,10 @@ struct ScriptInput: Sendable {
   /// A document with these items, as a vault has it.
   ///
   /// - Returns: the document, and notes on items that do not exist.
-  func items(on stage: StagedContainer) throws -> (document: VaultDocument, notes: [String]) {
+  func items(on stage: StagedContainer) throws -> (document: Vault, notes: [String]) {
     var edit = try VaultEdit(stage)
     let items = try selections.flatMap { try edit.items($0.selection, $0.ifMissing) }
-    return (VaultDocument(device: try stage.vault()?.device ?? "", items: items), edit.notes)
+    return (Vault(device: try stage.vault()?.device ?? "", items: items), edit.notes)
   }
 }
 

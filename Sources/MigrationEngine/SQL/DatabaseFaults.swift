@@ -37,9 +37,9 @@ struct DatabaseFaults {
         parts["virtual table `\(table.name)`"] = reason
       }
     }
-    let faults = try SchemaTrial.faults(of: schema.objects)
-    parts.merge(faults.parts) { $1 }
-    ofTheApp = faults.ofTheApp
+    for (part, result) in try SchemaTrial.results(for: schema.objects) {
+      if let error = result.error { parts[part] = error } else { ofTheApp[part] = result.unknown }
+    }
   }
 
   private mutating func addForeignKeys(_ db: Database, _ schema: SchemaShape) throws {
