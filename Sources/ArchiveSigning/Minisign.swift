@@ -8,6 +8,9 @@ enum Minisign {
   static let comment = "untrusted comment: "
   static let trustedComment = "trusted comment: "
 
+  /// The number of a key as minisign prints it.
+  static func name(ofNumber number: [UInt8]) -> String { number.reversed().hex.uppercased() }
+
   /// The lines of a file, of which the last one may lack its line feed; nil for a file without such a comment, or with other
   /// bytes than text.
   static func lines(_ bytes: some Collection<UInt8>) -> [String]? {
@@ -18,30 +21,6 @@ enum Minisign {
     }
     if lines.last == "" { lines.removeLast() }
     return lines
-  }
-}
-
-/// A public key of minisign or signify.
-struct MinisignPublicKey: Sendable, Hashable {
-  /// What signatures name their key by, and nothing more: anyone can make a key with the same number.
-  let number: [UInt8]
-  let key: [UInt8]
-
-  /// The text as minisign's `-P` takes it; nil for anything else.
-  init?(text: some StringProtocol) {
-    guard let bytes = Base64.decode(text.utf8, isPadded: true), bytes.count == 42,
-      bytes.starts(with: Array("Ed".utf8))
-    else {
-      return nil
-    }
-    (number, key) = (Array(bytes[2..<10]), Array(bytes[10...]))
-  }
-
-  init(number: [UInt8], key: [UInt8]) { (self.number, self.key) = (number, key) }
-
-  /// The number as minisign prints it.
-  static func name(ofNumber number: [UInt8]) -> String {
-    number.reversed().hex.uppercased()
   }
 }
 
@@ -72,10 +51,9 @@ struct MinisignSignature: Sendable {
     comment = (String(lines[2].dropFirst(Minisign.trustedComment.count)), end)
   }
 
-  func isValid(_ message: [UInt8], by key: MinisignPublicKey) throws -> Bool {
-    let verifier = SignatureKey.ed25519(key.key)
-    guard key.number == keyNumber,
-      try verifier.verifies(signature, of: isOfHash ? HashFunction.blake2b.hash(message) : message)
+  func isValid(_ message: [UInt8], by key: [UInt8]) throws -> Bool {
+    let verifier = SignatureKey.ed25519(key)
+    guard try verifier.verifies(signature, of: isOfHash ? HashFunction.blake2b.hash(message) : message)
     else { return false }
     guard let comment else { return true }
     return try verifier.verifies(comment.signature, of: signature + Array(comment.text.utf8))
@@ -86,7 +64,8 @@ struct MinisignSignature: Sendable {
 struct MinisignSecretKey: Sendable {
   /// Whether it is minisign's, and not signify's.
   let isMinisign: Bool
-  let publicKey: MinisignPublicKey
+  private let number: [UInt8]
+  let publicKey: VerifyingKey
   private let seed: SecretBytes
 
   private static let sealedLength = 104
@@ -132,7 +111,8 @@ struct MinisignSecretKey: Sendable {
           ? "the passphrase does not open this key" : "the key file is damaged; use another copy", path: path)
     }
     self.seed = seed
-    publicKey = MinisignPublicKey(number: opened.withBytes { Array($0.prefix(8)) }, key: key)
+    number = opened.withBytes { Array($0.prefix(8)) }
+    publicKey = .minisign(number: number, key: key)
   }
 
   private static func unknown(_ path: String) -> DrydockError {
@@ -178,8 +158,8 @@ struct MinisignSecretKey: Sendable {
   func signature(of message: [UInt8], comment: String) throws -> [UInt8] {
     let isOfHash = isMinisign
     let signature = try Ed25519.sign(isOfHash ? HashFunction.blake2b.hash(message) : message, seed: seed)
-    let line = Data(Array((isOfHash ? "ED" : "Ed").utf8) + publicKey.number + signature).base64EncodedString()
-    let name = MinisignPublicKey.name(ofNumber: publicKey.number)
+    let line = Data(Array((isOfHash ? "ED" : "Ed").utf8) + number + signature).base64EncodedString()
+    let name = Minisign.name(ofNumber: number)
     var text = "\(Minisign.comment)signature of drydock with the key \(name)\n\(line)\n"
     if isMinisign {
       let end = try Ed25519.sign(signature + Array(comment.utf8), seed: seed)

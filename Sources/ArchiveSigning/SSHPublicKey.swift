@@ -85,6 +85,7 @@ struct SSHPublicKey: Sendable, Hashable {
 /// A signature of `ssh-keygen -Y sign` (the format SSHSIG).
 struct SSHSignature: Sendable {
   let publicKey: SSHPublicKey
+  /// For what purpose it was made.
   private let namespace: String
   private let hashName: String
   private let signature: [UInt8]
@@ -113,24 +114,28 @@ struct SSHSignature: Sendable {
     (self.namespace, self.hashName, self.signature) = (namespace, hashName, signature)
   }
 
-  /// Whether its key signed the message for a purpose.
-  func isValid(_ message: [UInt8], namespace: String) throws -> Bool {
-    guard self.namespace == namespace, let signed = try Self.signed(message, namespace, hashName) else {
+  /// Whether its key signed the message as an archive's.
+  func isValid(_ message: [UInt8]) throws -> Bool {
+    guard namespace == DetachedSignature.namespace, let signed = try Self.signed(message, hashName) else {
       return false
     }
     return try publicKey.verifies(signature, of: signed)
   }
 
   /// What a key signs: the hash of a message, and for what purpose.
-  private static func signed(_ message: [UInt8], _ namespace: String, _ hashName: String) throws -> [UInt8]? {
+  private static func signed(_ message: [UInt8], _ hashName: String) throws -> [UInt8]? {
     let hash: [UInt8]
     switch hashName {
     case "sha512": hash = try HashFunction.sha512.hash(message)
     case "sha256": hash = try SHA256.hash(message).bytes
     default: return nil
     }
-    return magic + SSHWriter.string(namespace) + SSHWriter.string("") + SSHWriter.string(hashName)
-      + SSHWriter.string(hash)
+    return magic + purpose(hashName) + SSHWriter.string(hash)
+  }
+
+  /// The namespace, a reserved field, and the name of the hash.
+  private static func purpose(_ hashName: String) -> [UInt8] {
+    SSHWriter.string(DetachedSignature.namespace) + SSHWriter.string("") + SSHWriter.string(hashName)
   }
 
   /// Signs a message.
@@ -138,12 +143,12 @@ struct SSHSignature: Sendable {
   /// - Parameter sign: makes a signature in SSH's form with the key.
   /// - Returns: the file.
   static func make(
-    of message: [UInt8], namespace: String, by key: SSHPublicKey, _ sign: ([UInt8]) throws -> [UInt8]
+    of message: [UInt8], by key: SSHPublicKey, _ sign: ([UInt8]) throws -> [UInt8]
   ) throws -> [UInt8] {
-    let signature = try sign(signed(message, namespace, "sha512") ?? [])
+    let signature = try sign(signed(message, "sha512") ?? [])
     let blob =
-      magic + SSHWriter.number(1) + SSHWriter.string(key.blob) + SSHWriter.string(namespace)
-      + SSHWriter.string("") + SSHWriter.string("sha512") + SSHWriter.string(signature)
+      magic + SSHWriter.number(1) + SSHWriter.string(key.blob) + purpose("sha512")
+      + SSHWriter.string(signature)
     var rest = Data(blob).base64EncodedString()[...]
     var text = begin + "\n"
     while !rest.isEmpty {

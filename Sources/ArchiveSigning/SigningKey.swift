@@ -97,7 +97,7 @@ public struct SigningKey: Sendable, CustomStringConvertible {
 
   private var key: VerifyingKey {
     switch kind {
-    case .minisign(let key): .minisign(key.publicKey)
+    case .minisign(let key): key.publicKey
     case .ssh(let key, _), .agent(let key, _): .ssh(key)
     }
   }
@@ -126,13 +126,9 @@ public struct SigningKey: Sendable, CustomStringConvertible {
       switch kind {
       case .minisign(let key): try key.signature(of: message, comment: comment)
       case .ssh(let key, let seed):
-        try SSHSignature.make(of: message, namespace: DetachedSignature.namespace, by: key) {
-          try SSHPrivateKey.sign($0, seed)
-        }
+        try SSHSignature.make(of: message, by: key) { try SSHPrivateKey.sign($0, seed) }
       case .agent(let key, let agent):
-        try SSHSignature.make(of: message, namespace: DetachedSignature.namespace, by: key) {
-          try key.sign($0, inAgentAt: agent)
-        }
+        try SSHSignature.make(of: message, by: key) { try key.sign($0, inAgentAt: agent) }
       }
     guard try key.verifies(DetachedSignature(file), of: message) else {
       throw DrydockError(.cryptography, "the signature made with \(key.name) is invalid; nothing was signed")

@@ -35,10 +35,10 @@ enum DetachedSignature {
     }
   }
 
-  /// The key that it names, which proves nothing.
+  /// The ``VerifyingKey/name`` of the key that it names, which proves nothing.
   var keyName: String {
     switch self {
-    case .minisign(let signature): "minisign \(MinisignPublicKey.name(ofNumber: signature.keyNumber))"
+    case .minisign(let signature): "minisign \(Minisign.name(ofNumber: signature.keyNumber))"
     case .ssh(let signature): VerifyingKey.ssh(signature.publicKey).name
     }
   }
@@ -46,31 +46,31 @@ enum DetachedSignature {
 
 /// A public key that verifies such signatures.
 enum VerifyingKey: Sendable, Hashable {
-  case minisign(MinisignPublicKey)
+  /// A signature names its key by the number, and by nothing more: anyone can make a key with the same number.
+  case minisign(number: [UInt8], key: [UInt8])
   case ssh(SSHPublicKey)
+
+  /// The key of minisign or signify in a text as minisign's `-P` takes it; nil for anything else.
+  init?(minisign text: String) {
+    guard let bytes = Base64.decode(text.utf8, isPadded: true), bytes.count == 42,
+      bytes.starts(with: Array("Ed".utf8))
+    else { return nil }
+    self = .minisign(number: Array(bytes[2..<10]), key: Array(bytes[10...]))
+  }
 
   var name: String {
     switch self {
-    case .minisign(let key): "minisign \(MinisignPublicKey.name(ofNumber: key.number))"
+    case .minisign(let number, _): "minisign \(Minisign.name(ofNumber: number))"
     case .ssh(let key): "\(key.type) \(key.fingerprint)"
-    }
-  }
-
-  /// Whether a signature names this key.
-  func isNamed(by signature: DetachedSignature) -> Bool {
-    switch (self, signature) {
-    case (.minisign(let key), .minisign(let signature)): key.number == signature.keyNumber
-    case (.ssh(let key), .ssh(let signature)): key == signature.publicKey
-    default: false
     }
   }
 
   func verifies(_ signature: DetachedSignature, of message: [UInt8]) throws -> Bool {
     switch (self, signature) {
-    case (.minisign(let key), .minisign(let signature)): try signature.isValid(message, by: key)
+    case (.minisign(let number, let key), .minisign(let signature)):
+      try number == signature.keyNumber && signature.isValid(message, by: key)
     case (.ssh(let key), .ssh(let signature)):
-      try signature.publicKey == key
-        && signature.isValid(message, namespace: DetachedSignature.namespace)
+      try signature.publicKey == key && signature.isValid(message)
     default: false
     }
   }
@@ -142,10 +142,10 @@ public struct TrustedKeys: Sendable, Equatable {
 
   /// Adds the key of one line: `RW…` of minisign or signify, `ssh-ed25519 …`, or a line of allowed signers.
   package mutating func add(line: String, comment: String? = nil) throws {
-    if let key = MinisignPublicKey(text: line) {
+    if let key = VerifyingKey(minisign: line) {
       // What the programs write there says no more than the key.
       let isTheirs = comment.map { $0.contains("public key") } ?? true
-      keys.append(Key(key: .minisign(key), name: isTheirs ? nil : comment.flatMap(Self.shown)))
+      keys.append(Key(key: key, name: isTheirs ? nil : comment.flatMap(Self.shown)))
     } else if let key = try Key(allowedSigner: line) {
       keys.append(key)
     }
@@ -153,7 +153,7 @@ public struct TrustedKeys: Sendable, Equatable {
 
   /// Whether a text is meant as a key, and not as a file's name.
   package static func isKey(_ text: String) -> Bool {
-    MinisignPublicKey(text: text) != nil
+    VerifyingKey(minisign: text) != nil
       || text.split(separator: " ").prefix(3).contains { SSHPublicKey.isType($0) }
   }
 
@@ -179,7 +179,7 @@ public struct TrustedKeys: Sendable, Equatable {
         problem = problem ?? error
         continue
       }
-      let named = keys.filter { $0.key.isNamed(by: signature) }
+      let named = keys.filter { $0.key.name == signature.keyName }
       guard !named.isEmpty else {
         problem =
           problem

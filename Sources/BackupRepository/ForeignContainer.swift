@@ -5,8 +5,21 @@ import SystemPackage
 
 /// A container in one file: a zip or tar of its directory, or of an `.xcappdata` bundle.
 ///
-/// It is read only, from a private directory that it is unpacked into, which is removed afterwards.
-package enum ForeignContainer {
+/// It is read only, from a private directory that it is unpacked into, which is removed afterwards. Nothing outside
+/// of it can be touched: every path is opened below it, and no link is followed.
+package final class ForeignContainer {
+  private let root: Directory
+  /// Whether the archive has an entry for the root itself.
+  private var hasRoot = false
+  /// A directory gets its mode and time at the end, when it is filled.
+  private var directories: [ContainerPath: (mode: UInt16, modified: Int64)] = [:]
+  /// Files that may hold the attributes of others.
+  private var doubles: [ContainerPath] = []
+  /// Those of them whose attributes this file system could not hold, each beside the file that they belong to.
+  private var lost: [ContainerPath] = []
+
+  private init(into root: Directory) { self.root = root }
+
   /// Whether ``with(_:limit:_:)`` unpacks a file, by its first bytes.
   package static func isForeignArchive(_ path: String) -> Bool { (try? ForeignArchive(path: path)) != nil }
 
@@ -21,8 +34,8 @@ package enum ForeignContainer {
     return isHeader
   }
 
-  /// Unpacks a file and runs a body with the path of the container in it, and ``Unpacking/lost`` of it. The next command
-  /// removes what killed runs left.
+  /// Unpacks a file and runs a body with the path of the container in it, and the files whose attributes this
+  /// file system could not hold. The next command removes what killed runs left.
   ///
   /// - Parameter limit: how large it may be when it is unpacked.
   /// - Throws: `DrydockError`: what is wrong with the file; `notAContainer` for an archive of Drydock and for any other
@@ -39,9 +52,9 @@ package enum ForeignContainer {
     let scratch = temporary.directory
     let content: ContainerPath = "content"
     try scratch.createDirectory(content)
-    let unpacking = Unpacking(into: try scratch.directory(content))
+    let container = ForeignContainer(into: try scratch.directory(content))
     do {
-      try unpack(file, unpacking, limit)
+      try container.unpack(file, limit)
     } catch var error as DrydockError {
       // The private directory's path says nothing to the user.
       error.path = error.path.map {
@@ -52,25 +65,22 @@ package enum ForeignContainer {
       }
       throw error
     }
-    let (place, top) = try root(scratch, content, unpacking.hasRoot, stem(path))
+    let (place, top) = try container.place(in: scratch, content, stem(path))
     return try body(
-      place, unpacking.lost.filter { $0.isInside(top) }.map { $0.rebased(from: top, to: .root) })
+      place, container.lost.filter { $0.isInside(top) }.map { $0.rebased(from: top, to: .root) })
   }
 
-  private static func unpack(_ file: ForeignArchive, _ unpacking: Unpacking, _ limit: ExpansionLimit) throws {
+  private func unpack(_ file: ForeignArchive, _ limit: ExpansionLimit) throws {
     var isFirst = true
     try file.members(limit: limit) { member, read in
-      if isFirst, member.name.elementsEqual(Archive.Header.memberName.utf8) { throw archiveError(file.path) }
+      if isFirst, member.name.elementsEqual(Archive.Header.memberName.utf8) {
+        throw DrydockError(
+          .notAContainer, "an archive of drydock, not a foreign archive", path: file.path)
+      }
       isFirst = false
-      try unpacking.add(member, read)
+      try add(member, read)
     }
-    try unpacking.finish()
-  }
-
-  private static func archiveError(_ path: String) -> DrydockError {
-    DrydockError(
-      .notAContainer,
-      "an archive of drydock, not a foreign archive", path: path)
+    try finish()
   }
 
   /// Names in a container's root: a lone directory with such a name is a part of a container.
@@ -80,28 +90,28 @@ package enum ForeignContainer {
   ]
 
   /// The one directory in it, and its path there; else all of it, in a directory that is named like the file.
-  private static func root(
-    _ scratch: Directory, _ content: ContainerPath, _ hasRoot: Bool, _ stem: String
+  private func place(
+    in scratch: Directory, _ content: ContainerPath, _ stem: String
   ) throws -> (String, ContainerPath) {
-    let unpacked = try scratch.directory(content)
-    let names = try unpacked.names().filter { !$0.elementsEqual(".DS_Store".utf8) }
+    let names = try root.names().filter { !$0.elementsEqual(".DS_Store".utf8) }
     guard !names.isEmpty else {
       throw DrydockError(.notAContainer, "an empty archive; a container has an app's data", path: stem)
     }
     if !hasRoot, names.count == 1, let name = names.first,
-      !parts.contains(String(decoding: name, as: UTF8.self)),
-      try unpacked.status(ContainerPath(name: name))?.type == .directory
+      !Self.parts.contains(String(decoding: name, as: UTF8.self)),
+      try root.status(ContainerPath(name: name))?.type == .directory
     {
-      return (unpacked.full(ContainerPath(name: name)), ContainerPath(name: name))
+      return (root.full(ContainerPath(name: name)), ContainerPath(name: name))
     }
     let isBundle =
-      try unpacked.status("AppData")?.type == .directory && unpacked.status("AppDataInfo.plist") != nil
-    let named = try ContainerPath(stem + (isBundle && !stem.hasSuffix(bundleSuffix) ? bundleSuffix : ""))
+      try root.status("AppData")?.type == .directory && root.status("AppDataInfo.plist") != nil
+    let named = try ContainerPath(
+      stem + (isBundle && !stem.hasSuffix(Self.bundleSuffix) ? Self.bundleSuffix : ""))
     // A container must have no neighbours.
     let place: ContainerPath = "named"
     try scratch.createDirectory(place)
     let folder = try scratch.directory(place)
-    let mode = try unpacked.status().mode
+    let mode = try root.status().mode
     // A directory that is not writable cannot be moved to another one.
     if mode & 0o200 == 0 { try scratch.setMode(mode | 0o200, of: content) }
     try scratch.rename(content, in: folder, to: named)
@@ -119,26 +129,12 @@ package enum ForeignContainer {
     let stem = String(name.dropLast(suffix.count))
     return stem.isEmpty || stem == "." || stem == ".." ? "container" : stem
   }
-}
 
-/// Unpacks a foreign archive's members into a directory. Nothing outside of it can be touched: every path is opened
-/// below it, and no link is followed.
-final class Unpacking {
-  /// Whether the archive has an entry for the root itself.
-  private(set) var hasRoot = false
-  private let root: Directory
-  /// A directory gets its mode and time at the end, when it is filled.
-  private var directories: [ContainerPath: (mode: UInt16, modified: Int64)] = [:]
-  /// Files that may hold the attributes of others.
-  private var doubles: [ContainerPath] = []
-  /// Those of them whose attributes this file system could not hold, each beside the file that they belong to.
-  private(set) var lost: [ContainerPath] = []
+  // MARK: Unpacking
 
   private static let zipFolder = ContainerPath(name: AppleDouble.zipFolder)
 
-  init(into root: Directory) { self.root = root }
-
-  func add(
+  private func add(
     _ member: ArchiveMember, _ read: ((UInt64, UnsafeRawBufferPointer) throws -> Void) throws -> Void
   ) throws {
     let path = try ContainerPath(bytes: member.name)
@@ -207,7 +203,7 @@ final class Unpacking {
   }
 
   /// Turns macOS's files of attributes into attributes, and gives directories their mode and time.
-  func finish() throws {
+  private func finish() throws {
     for path in doubles { try applyDouble(path) }
     try root.removeTree(Self.zipFolder)
     for path in directories.keys.sorted().reversed() {

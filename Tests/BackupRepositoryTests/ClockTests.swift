@@ -252,8 +252,8 @@ import Testing
     // The name of a copy under other keys says it, too.
     let copies = lab.directory("copies")
     try lab.make(copies)
-    let copy = try Rekey.run(
-      path: newest, keys: AgeKeys(identities: [identity]), to: .repository(copies),
+    let copy = try Repository.rekey(
+      newest, keys: AgeKeys(identities: [identity]), to: .repository(copies),
       encryption: .recipients([AgeIdentity.generate().recipient]))
     #expect(lastName(copy.path).contains("Z+_"))
     let repository = Repository(lab.repository)

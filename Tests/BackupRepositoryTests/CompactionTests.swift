@@ -123,8 +123,8 @@ import Testing
     let report = try repository.forget(keeping: Self.keep, compacting: options(0.25))
     let items = try repository.list().items
     #expect(
-      report.notCompacted.isEmpty && report.compacted.map(\.kept) == [3]
-        && report.compacted.map(\.removed) == [3])
+      report.notCompacted.isEmpty && report.compacted.map(\.kept.count) == [3]
+        && report.compacted.map(\.needed.count) == [3])
     #expect(items.map(\.header?.kind) == [.full, .incremental, .incremental])
     #expect(items.map(\.header?.compactedFrom) == kept.sorted().map { taken[$0].report.archive })
     #expect(items.map(\.tags) == kept.sorted().map { ["keep", "number-\($0)"] })
@@ -197,8 +197,8 @@ import Testing
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let keys = AgeKeys(identities: [ada, bob])
     let taken = try chain(kept: [5]) { ($0.encryption, $0.keys) = (.recipients([ada.recipient]), keys) }
-    _ = try Rekey.run(
-      path: taken[3].report.path, keys: keys, to: nil, encryption: .recipients([bob.recipient]))
+    _ = try Repository.rekey(
+      taken[3].report.path, keys: keys, to: nil, encryption: .recipients([bob.recipient]))
     let report = try Repository(lab.repository).forget(
       keeping: Self.keep, keys: keys, compacting: options(0, [ada.recipient]))
     #expect(report.compacted.isEmpty)
@@ -214,8 +214,8 @@ import Testing
     let secret = SecretBytes(Array("correct horse".utf8))
     let keys = AgeKeys(passphrases: [secret])
     for one in taken {
-      _ = try Rekey.run(
-        path: one.report.path, keys: AgeKeys(), to: nil, encryption: .passphrase(secret, workFactor: 10))
+      _ = try Repository.rekey(
+        one.report.path, keys: AgeKeys(), to: nil, encryption: .passphrase(secret, workFactor: 10))
     }
     let repository = Repository(lab.repository)
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).notCompacted.count == 1)
@@ -251,7 +251,7 @@ import Testing
     }
     let repository = Repository(vaults.lab.repository)
     let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options())
-    #expect(report.compacted.map(\.kept) == [2], "\(report.notCompacted)")
+    #expect(report.compacted.map(\.kept.count) == [2], "\(report.notCompacted)")
     for (number, item) in zip([1, 3], try repository.list(keys: keys).items) {
       let extract = try #require(try Archive(path: item.path, keys: keys).vaultExtract())
       #expect(extract.document.items.values.map(\.text) == ["value \(number)"])
@@ -360,7 +360,7 @@ import Testing
       let archives = (1...3).flatMap { day in
         (0..<2).map { archive(day, day * 2 - 1 + $0, isLocked: isLocked) }
       }
-      let reasons = Retention(policy: .last(2), now: "2027-01-01T00:00:00Z").reasons(archives)
+      let reasons = RetentionPolicy.last(2).reasons(archives, now: "2027-01-01T00:00:00Z")
       #expect(archives.indices.filter { !reasons[$0].isEmpty }.map { $0 + 1 } == kept)
     }
   }

@@ -32,9 +32,9 @@ import Testing
     let (id, parent) = (
       Archive.ID(unchecked: self.id(number)), parent.map { Archive.ID(unchecked: self.id($0)) }
     )
-    let names = ArchiveName.candidates(
-      app: "com.example.lab", instance: instance, time: time.filter { $0 != "-" && $0 != ":" }, id: id,
-      parent: parent, isEncrypted: sealed)
+    let names = ArchiveLabel(
+      app: "com.example.lab", instance: instance, time: time, id: id.description, parent: parent?.description
+    ).fileNames(isEncrypted: sealed)
     var archive = try HandmadeArchive(
       lab, name: name ?? names[0], id: id, instance: instance, time: time, parent: parent)
     if sealed { archive.encryption = .recipients([identity.recipient]) }
@@ -44,7 +44,7 @@ import Testing
   /// The numbers of the archives that are there, by their names.
   private func remaining() throws -> [Int] {
     try lab.storedNames().compactMap { name in
-      guard let label = ArchiveName.label(of: name) else { return nil }
+      guard let label = ArchiveLabel(fileName: name) else { return nil }
       return Int(label.id.replacing("a", with: ""), radix: 16)
     }.sorted()
   }
@@ -172,7 +172,7 @@ import Testing
       #expect(report.unreadable.map(\.path) == [orphan.path])
       #expect(
         report.kept.map(\.reasons) == [
-          ["may be needed by the missing parent of \(orphan.archive.short)"], [Retention.missing],
+          ["may be needed by the missing parent of \(orphan.archive.short)"], [RetentionPolicy.missing],
           ["needed by \(reports[4].archive.short)"], ["last"],
         ])
     }

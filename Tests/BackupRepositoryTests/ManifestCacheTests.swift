@@ -189,8 +189,8 @@ import Testing
     #expect(try snapshot().header.kind == .incremental)
     let other = try AgeIdentity.generate()
     let size = try lab.stored(report.path).count
-    let replaced = try Rekey.run(
-      path: report.path, keys: keys, to: nil, encryption: .recipients([other.recipient]))
+    let replaced = try Repository.rekey(
+      report.path, keys: keys, to: nil, encryption: .recipients([other.recipient]))
     #expect(try lab.stored(replaced.path).count == size)
     #expect(replaced.path == report.path || lab.place != nil)
     expectFull(try snapshot(), "the cache does not have its manifest")
@@ -213,7 +213,7 @@ import Testing
     try repository.forgetEverything(instance: "red", cache: cache, dryRun: true)
     #expect(try files().count == 4)
     try repository.forgetEverything(instance: "red", cache: cache)
-    let blue = ArchiveName.mark(app: "com.example.lab", instance: "blue")
+    let blue = ArchiveLabel.mark("com.example.lab", "blue")
     #expect(try files().count == 2 && lab.shell("ls cache/manifests | wc -l") == "1\n")
     #expect(try files().allSatisfy { $0.contains(blue) })
   }

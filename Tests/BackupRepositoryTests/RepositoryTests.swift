@@ -229,14 +229,13 @@ import Testing
   @Test(.local("it looks into the directory")) func namesThatCollide() throws {
     try lab.write("file", "content")
     let id = try Archive.ID.new()
-    let mark = ArchiveName.mark(app: "an app/", instance: "..é")
-    let names = ArchiveName.candidates(app: "an app/", instance: "..é", time: "20261120T101500Z", id: id)
+    let mark = ArchiveLabel.mark("an app/", "..é")
+    var label = ArchiveLabel(
+      app: "an app/", instance: "..é", time: "2026-11-20T10:15:00Z", id: id.description)
+    let names = label.fileNames(isEncrypted: false)
     #expect(names[0] == "an-app--1218fe20_20261120T101500Z_\(id.short)\(mark).tar.zst")
-    let long = ArchiveName.candidates(
-      app: String(repeating: "a", count: 300), instance: String(repeating: "é", count: 300),
-      time: "20261120T101500Z",
-      id: id)
-    #expect(long.allSatisfy { $0.utf8.count + 4 <= 255 })
+    (label.app, label.instance) = (String(repeating: "a", count: 300), String(repeating: "é", count: 300))
+    #expect(label.fileNames(isEncrypted: false).allSatisfy { $0.utf8.count + 4 <= 255 })
     let destination = try ArchiveDestination(
       .repository(lab.repository), outside: lab.container(), lockTimeout: 0)
     func publish(_ byte: UInt8) throws -> String {

@@ -41,7 +41,7 @@ import Testing
   {
     var policy = RetentionPolicy()
     change(&policy)
-    let reasons = Retention(policy: policy, now: Self.now).reasons(archives)
+    let reasons = policy.reasons(archives, now: Self.now)
     return Dictionary(uniqueKeysWithValues: zip(archives.map(\.time), reasons).filter { !$1.isEmpty })
   }
 
@@ -122,7 +122,7 @@ import Testing
       Self.archive($0, "2026-01-0\($0 + 1)T00:00:00Z", owner: $0 % 3 == 0 ? "red" : "blue")
     }
     #expect(kept(archives) { $0.last = 1 }.keys.sorted() == ["2026-01-04T00:00:00Z", "2026-01-06T00:00:00Z"])
-    let reasons = Retention(policy: .last(1), now: Self.now).reasons(archives) { $0.instance == "red" }
+    let reasons = RetentionPolicy.last(1).reasons(archives, now: Self.now) { $0.instance == "red" }
     #expect(reasons.map(\.isEmpty) == [true, false, false, false, false, false])
   }
 
@@ -130,20 +130,20 @@ import Testing
     // 0 ← 1 ← 2 and 0 ← 4; 3 is full.
     let parents: [Int?] = [nil, 0, 1, nil, 0]
     let archives = parents.enumerated().map { Self.archive($0, "2026-01-0\($0 + 1)T00:00:00Z", parent: $1) }
-    let reasons = Retention(policy: .last(1), now: Self.now).reasons(archives)
+    let reasons = RetentionPolicy.last(1).reasons(archives, now: Self.now)
     #expect(reasons == [["needed by 00000004"], [], [], [], ["last"]])
     #expect(archives.depths == [0, 1, 2, 0, 1])
     // A circle, which only forged headers have.
     let circle = [
       Self.archive(0, "2026-01-01T00:00:00Z", parent: 1), Self.archive(1, "2026-01-02T00:00:00Z", parent: 0),
     ]
-    #expect(Retention(policy: .last(1), now: Self.now).reasons(circle) == [["needed by 00000001"], ["last"]])
+    #expect(RetentionPolicy.last(1).reasons(circle, now: Self.now) == [["needed by 00000001"], ["last"]])
     #expect(circle.depths.count == 2)
     // Names without keys have eight digits of the parent's id.
     var short = archives
     short[4].label?.parent = "00000000"
     short[0].label?.id = "00000000"
-    #expect(Retention(policy: .last(1), now: Self.now).reasons(short)[0] == ["needed by 00000004"])
+    #expect(RetentionPolicy.last(1).reasons(short, now: Self.now)[0] == ["needed by 00000004"])
   }
 
   @Test func aWrongClockRemovesNothingMore() throws {
@@ -196,7 +196,7 @@ import Testing
         needed = Set(
           wanted.compactMap { index in archives.firstIndex { $0.id == archives[index].label?.parent } })
       } while !needed.isSubset(of: wanted)
-      let found = Retention(policy: policy, now: Self.now).reasons(archives).enumerated().filter {
+      let found = policy.reasons(archives, now: Self.now).enumerated().filter {
         !$1.isEmpty
       }.map(\.offset)
       #expect(found == wanted.sorted(), "round \(round): \(policy) \(archives.map(\.time))")
@@ -320,7 +320,7 @@ extension RetentionPolicy {
       let line = output.split(separator: "\n").first { $0.hasPrefix("[") } ?? ""
       let groups = try JSONDecoder().decode([Group].self, from: Data(line.utf8))
       let theirs = groups.flatMap { $0.keep ?? [] }.map { String($0.time.prefix(19)) + "Z" }.sorted()
-      let reasons = Retention(policy: policy, now: "2026-11-22T00:00:00Z").reasons(archives)
+      let reasons = policy.reasons(archives, now: "2026-11-22T00:00:00Z")
       let ours = zip(archives, reasons).filter { !$1.isEmpty }
       let strict = ours.filter { !$1.allSatisfy { $0.hasPrefix("oldest ") } }
       #expect([ours, strict].map { $0.map(\.0.time) }.contains(theirs) && !theirs.isEmpty, "\(options)")

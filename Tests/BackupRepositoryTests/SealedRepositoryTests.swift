@@ -132,19 +132,20 @@ import Testing
       ("com.example.notes", "box"), ("an app/", "..é"), ("a_b", String(repeating: "x", count: 300)),
     ] {
       for isEncrypted in [true, false] {
-        let names = ArchiveName.candidates(
-          app: app, instance: instance, time: "20261120T101500Z", id: id, isEncrypted: isEncrypted)
+        let names = ArchiveLabel(
+          app: app, instance: instance, time: "2026-11-20T10:15:00Z", id: id.description
+        ).fileNames(isEncrypted: isEncrypted)
         #expect(
           names.count == 3 && names.allSatisfy { $0.utf8.count < 256 && $0.hasSuffix(".age") == isEncrypted })
         for name in names {
-          let label = try #require(ArchiveName.label(of: name))
+          let label = try #require(ArchiveLabel(fileName: name))
           #expect(
-            label.app == ArchiveName.plain(app)
-              && label.mark == ArchiveName.mark(app: app, instance: instance))
+            label.app == ArchiveLabel.plain(app)
+              && label.mark == ArchiveLabel.mark(app, instance))
           #expect(label.nameKey == ArchiveLabel.nameKey(app, instance))
           #expect(
             label.time == "2026-11-20T10:15:00Z" && id.description.hasPrefix(label.id) && label.id.count >= 8)
-          #expect(ArchiveName.isArchive(Array(name.utf8)))
+          #expect(ArchiveLabel.isFileName(Array(name.utf8)))
         }
       }
     }
@@ -158,13 +159,13 @@ import Testing
       "a_2026-11-20T10:15_0123abcd01234567.tar.zst", "a_20261120T101500_0123abcd01234567.tar.zst",
       "__.tar.zst",
       ".tar.zst", "a_20261120T101500Z_0123abcd01234567.tar.zst.zst", "",
-    ] { #expect(ArchiveName.label(of: name) == nil, "\(name)") }
-    let parent = ArchiveName.label(of: "a_20261120T101500Z_0123abcd01234567-89abcdef.tar.zst.age")
+    ] { #expect(ArchiveLabel(fileName: name) == nil, "\(name)") }
+    let parent = ArchiveLabel(fileName: "a_20261120T101500Z_0123abcd01234567-89abcdef.tar.zst.age")
     #expect(parent?.id == "0123abcd" && parent?.parent == "89abcdef")
   }
 
   private func mark(_ instance: String) -> String {
-    ArchiveName.mark(app: "com.example.lab", instance: instance)
+    ArchiveLabel.mark("com.example.lab", instance)
   }
 
   /// An archive of which only the name is known is no one's where its mark is that of two instances.
@@ -181,7 +182,7 @@ import Testing
 
   /// Two apps may have the same form in names: their headers tell them apart.
   @Test func appsOfOneFormAreTwo() throws {
-    let form = ArchiveName.plain("a b")
+    let form = ArchiveLabel.plain("a b")
     try add("one.tar.zst", time: "2026-11-13T00:00:00Z", app: "a b", sealed: false)
     let other = try add("two.tar.zst", time: "2026-11-14T00:00:00Z", app: form, sealed: false)
     let listing = try Repository(lab.repository).list()
@@ -204,13 +205,13 @@ import Testing
       "Zoé",
       long + "xx", long + "xy", long + "x", ".box", "box", "a/b", "a-b",
     ]
-    let forms = texts.map(ArchiveName.plain)
+    let forms = texts.map(ArchiveLabel.plain)
     #expect(Set(forms.map { Array($0.utf8) }).count == texts.count, "\(forms)")
     for form in forms {
-      #expect(ArchiveName.plain(form) == form && form.utf8.count <= 90, "\(form)")
-      #expect(ArchiveName.label(of: "\(form)_20261120T101500Z_0123abcd01234567.tar.zst")?.app == form)
+      #expect(ArchiveLabel.plain(form) == form && form.utf8.count <= 90, "\(form)")
+      #expect(ArchiveLabel(fileName: "\(form)_20261120T101500Z_0123abcd01234567.tar.zst")?.app == form)
     }
-    #expect(ArchiveName.plain("ada-smith") == "ada-smith")
+    #expect(ArchiveLabel.plain("ada-smith") == "ada-smith")
   }
 
   @Test(.local("without files")) func aTimeMayEndAtAnyPlace() {

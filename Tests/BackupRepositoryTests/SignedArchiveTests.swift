@@ -234,8 +234,8 @@ struct SigningLab {
     // The same archive, encrypted once more by somebody who can open it.
     let scratch = lab.directory("again")
     try lab.make(scratch)
-    _ = try Rekey.run(
-      path: report.path, keys: keys, to: .file(scratch + "/copy.tar.zst.age"), encryption: target)
+    _ = try Repository.rekey(
+      report.path, keys: keys, to: .file(scratch + "/copy.tar.zst.age"), encryption: target)
     try signing.write(report.path, signing.read(scratch + "/copy.tar.zst.age"))
     #expect(signing.refusal(report.path, keys: keys, data: false) == "badSignature")
   }
@@ -265,23 +265,23 @@ struct SigningLab {
     let report = try signing.snapshot()
     try lab.expectUnchangedRepository {
       #expect(
-        code { try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target) }
+        code { try Repository.rekey(report.path, keys: keys, to: nil, encryption: target) }
           == "untrusted")
       // What is signed again must have been signed by the same.
       let other = CopySigning(keys: [signing.stranger])
       #expect(
-        code { try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target, signing: other) }
+        code { try Repository.rekey(report.path, keys: keys, to: nil, encryption: target, signing: other) }
           == "untrusted")
     }
-    let replaced = try Rekey.run(
-      path: report.path, keys: keys, to: nil, encryption: target, signing: CopySigning(keys: [signing.key]))
+    let replaced = try Repository.rekey(
+      report.path, keys: keys, to: nil, encryption: target, signing: CopySigning(keys: [signing.key]))
     #expect(replaced.path == report.path + ".age" && signing.refusal(replaced.path, keys: keys) == "none")
     #expect(try lab.storedNames().count == 3)
-    let copy = try Rekey.run(
-      path: replaced.path, keys: keys, to: .file(lab.directory("copy.tar.zst.age")), encryption: target)
+    let copy = try Repository.rekey(
+      replaced.path, keys: keys, to: .file(lab.directory("copy.tar.zst.age")), encryption: target)
     #expect(copy.losesSignature && signing.refusal(copy.path, keys: keys) == "untrusted")
-    let signed = try Rekey.run(
-      path: replaced.path, keys: keys, to: .file(lab.directory("signed.tar.zst.age")), encryption: target,
+    let signed = try Repository.rekey(
+      replaced.path, keys: keys, to: .file(lab.directory("signed.tar.zst.age")), encryption: target,
       signing: CopySigning(keys: [signing.sshKey], trusted: signing.trusted))
     #expect(!signed.losesSignature && signing.refusal(signed.path, keys: keys) == "none")
   }

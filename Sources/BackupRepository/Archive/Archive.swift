@@ -17,12 +17,12 @@ public final class Archive {
   public typealias ID = ArchiveID
 
   /// Its file, or the URL of it.
-  public let path: String
+  public var path: String { parts[0].path }
   /// What it says of itself.
-  public let header: Header
+  public var header: Header { parts[0].header }
   package let manifest: Manifest
   /// The snapshot id: equal ones hold the same content.
-  public let snapshot: String
+  public var snapshot: String { parts[0].snapshot }
   /// The archive itself, its parent, and so on to the full one; or to the last one before ``gap``.
   let parts: [ArchivePart]
   /// The first archive of the chain that cannot be opened, and why; those that only it names are not known.
@@ -45,41 +45,102 @@ public final class Archive {
     acceptsGap: Bool = false
   ) throws {
     try self.init(
-      ArchivePart(path: path, keys: keys, limit: limit, trusted: trusted), keys: keys, limit: limit,
-      trusted: trusted, acceptsGap: acceptsGap)
+      path: path, nil, keys: keys, limit: limit, trusted: trusted, acceptsGap: acceptsGap, usesCache: false)
   }
 
-  /// - Parameter usesCache: see ``Place/open(_:usesCache:)``.
+  /// - Parameters:
+  ///   - file: the file, when a listing of its remote place has it.
+  ///   - usesCache: see ``Place/open(_:usesCache:)``.
   init(
-    _ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit = .standard, trusted: TrustedKeys? = nil,
-    acceptsGap: Bool = false, usesCache: Bool = false
+    path: String, _ file: PlaceFile?, keys: AgeKeys, limit: ExpansionLimit = .standard, trusted: TrustedKeys?,
+    acceptsGap: Bool = false, usesCache: Bool
   ) throws {
-    var parts = [archive]
+    let open = { (path: String, file: PlaceFile?) in
+      try ArchivePart(path: path, file, keys: keys, limit: limit, trusted: trusted, usesCache: usesCache)
+    }
+    var parts = [try open(path, file)]
     var gap: (ID, DrydockError)?
-    var search = ChainSearch(
-      besides: archive.path, keys: keys, limit: limit, trusted: trusted, usesCache: usesCache)
+    var files: [BesideFile]?
     while let parent = parts[parts.count - 1].header.parent {
       let part: ArchivePart
       do {
-        part = try search.open(parent, neededBy: parts[parts.count - 1])
+        let present = try files ?? Self.files(beside: path)
+        files = present
+        part = try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: present) {
+          file, isNamed in
+          let found = try file.find()
+          // Of a file with another name it is not known yet whether it is worth reading its manifest.
+          if !isNamed {
+            let source = try Places.source(file.path, found, usesCache: usesCache)
+            let reader = try ArchiveReader(source, path: file.path, keys: keys)
+            guard try ArchivePart.header(reader, file.path).archive == parent else { return nil }
+          }
+          return try open(file.path, found)
+        }
       } catch let error as DrydockError where acceptsGap && error.meansDamage {
         gap = (parent, error)
         break
       }
       guard !parts.contains(where: { $0.header.archive == parent }), parts.count < Manifest.longestChain
       else {
-        throw DrydockError(.damaged, "it needs itself", path: archive.path)
+        throw DrydockError(.damaged, "it needs itself", path: path)
       }
       parts.append(part)
     }
-    (path, header, snapshot) = (archive.path, archive.header, archive.snapshot)
     (self.parts, self.limit, self.gap) = (parts, limit, gap)
     manifest = try Manifest(parts.map(\.manifest), isComplete: gap == nil)
     if parts.count > 1 {
       try DrydockError.locating(path) {
-        try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: chainSize)
+        try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: fileSize)
       }
     }
+  }
+
+  /// A file of a directory that is named like an archive: what its name says, and what finds it.
+  private typealias BesideFile = (path: String, label: ArchiveLabel?, find: () throws -> PlaceFile?)
+
+  private static func files(beside archive: String) throws -> [BesideFile] {
+    let place = try Places.ofFile(archive).place
+    let listing = try place.list()
+    return listing.archives.map { name, label in (place.full(name), label, { try listing.file(name) }) }
+      .sorted { (left: BesideFile, right: BesideFile) in left.path < right.path }
+  }
+
+  /// Finds an archive that an incremental one needs, by its id: in its directory, whatever its name is. The ids in
+  /// names are tried first, so that usually one file is opened for each.
+  ///
+  /// - Parameter open: opens a file, also whether its name has the id; nil for another archive's.
+  private static func find(
+    _ id: ID, neededBy child: ArchivePart, of archive: String, among files: [BesideFile],
+    open: (BesideFile, _ isNamed: Bool) throws -> ArchivePart?
+  ) throws -> ArchivePart {
+    let isMeant = { (file: BesideFile) in file.label.map { id.description.hasPrefix($0.id) } ?? false }
+    let ordered = files.filter(isMeant).map { ($0, true) } + files.filter { !isMeant($0) }.map { ($0, false) }
+    var problem: DrydockError?
+    for (file, isNamed) in ordered {
+      do {
+        guard let part = try open(file, isNamed), part.header.archive == id else { continue }
+        guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
+          throw DrydockError(
+            .damaged, "its parent, \(lastName(part.path).printable), is of another app or instance",
+            path: child.path)
+        }
+        return part
+      } catch let error as DrydockError where isNamed || error.meansForgery {
+        problem = problem ?? error
+      } catch is DrydockError {}
+    }
+    if let problem {
+      throw DrydockError(
+        problem.code,
+        "\(lastName(problem.path ?? id.short).printable), which \(lastName(archive).printable) needs, cannot be read: "
+          + problem.message,
+        path: problem.path, cause: problem)
+    }
+    throw DrydockError(
+      .missingArchive,
+      "needs the archive \(id.short), which is not in its directory; put that file back, or use another archive",
+      path: archive)
   }
 
   /// The header of a full archive in the place of this one. It names what the archives of the chain named as older, and those
@@ -98,13 +159,10 @@ public final class Archive {
     return header
   }
 
-  /// Bytes of the archive and of all that it needs.
-  private var chainSize: UInt64 { parts.reduce(0) { $0 + $1.reader.fileSize } }
-
-  /// Whether there is a signature payload beside an archive, which says nothing before its signature is verified.
-  package static func hasSignaturePayload(path: String) throws -> Bool {
+  /// Whether there is a signature beside an archive, or a part of one, which says nothing before it is verified.
+  package static func hasSignature(path: String) throws -> Bool {
     let (place, name) = try Places.ofFile(path)
-    return try SignatureFiles.hasSignaturePayload(of: name, at: place)
+    return try SignaturePayload.hasFiles(of: name, at: place)
   }
 
   /// Who signed it; nil unless it was opened with trusted keys.
@@ -116,7 +174,7 @@ public final class Archive {
   /// Compressed bytes that were read so far, also of the archives that it needs.
   public var bytesRead: UInt64 { parts.reduce(0) { $0 + $1.reader.bytesRead } }
   /// The size of its file and of those that it needs.
-  public var fileSize: UInt64 { chainSize }
+  public var fileSize: UInt64 { parts.reduce(0) { $0 + $1.reader.fileSize } }
 
   /// How an archive is encrypted; nil when it is not.
   package static func encryption(path: String) throws -> ArchiveEncryption? {
@@ -125,14 +183,7 @@ public final class Archive {
 
   /// What an archive says of itself, without opening the rest.
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
-    try header(path: path, nil, keys: keys)
-  }
-
-  fileprivate static func header(
-    path: String, _ file: PlaceFile?, keys: AgeKeys, usesCache: Bool = false
-  ) throws -> Header {
-    let source = try Places.source(path, file, usesCache: usesCache)
-    return try ArchivePart.header(ArchiveReader(source, path: path, keys: keys), path)
+    try ArchivePart.header(ArchiveReader(Places.source(path), path: path, keys: keys), path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
@@ -142,7 +193,7 @@ public final class Archive {
     if parts.count > 1 {
       let stored = parts.reduce(0) { $0 + $1.reader.tarSize }
       func check(_ size: UInt64) throws {
-        try limit.check("repeated content", size - min(size, stored), fileSize: chainSize)
+        try limit.check("repeated content", size - min(size, stored), fileSize: fileSize)
       }
       try DrydockError.locating(path) {
         do { try check(manifest.contentSize()) } catch {
@@ -269,7 +320,7 @@ final class ArchivePart {
   /// The bytes of the header.
   let json: [UInt8]
   /// Its signature payload, and who signed that; nil unless it was opened with trusted keys.
-  let signature: (signed: SignatureFiles, by: Signer)?
+  let signature: (payload: SignaturePayload, by: Signer)?
 
   /// - Parameters:
   ///   - file: the file, when a listing of its remote place has it.
@@ -281,11 +332,11 @@ final class ArchivePart {
     self.path = path
     // The signature first: of a file that nobody trusted has signed, nothing is parsed.
     let source = try Places.source(path, file, usesCache: usesCache)
-    signature = try trusted.map { try SignatureFiles.trusted(of: path, $0) }
+    signature = try trusted.map { try SignaturePayload.trusted(of: path, $0) }
     reader = try ArchiveReader(source, path: path, keys: keys)
     json = try Self.json(reader, path)
     header = try Archive.Header(decoding: json, path: path)
-    do { try signature?.signed.requireOf(header, json, reader) } catch let error as DrydockError {
+    do { try signature?.payload.requireOf(header, json, reader) } catch let error as DrydockError {
       throw error.at(path)
     }
     try reader.checkManifestMemory(ManifestReader.memory(ofText: reader.manifest.length), limit)
@@ -335,72 +386,6 @@ final class ArchivePart {
   /// What its manifest says must be in its tar.
   func expectedMembers() throws -> ExpectedMembers {
     try ExpectedMembers(manifest, vault: vault, path: path)
-  }
-}
-
-/// Finds the archives that an incremental one needs, by their ids: in its directory, whatever their names are. The ids in
-/// names are tried first, so that usually one file is opened for each.
-private struct ChainSearch {
-  private let archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
-  /// A file of the directory that is named like an archive: what its name says, and what finds it.
-  private typealias File = (path: String, label: ArchiveLabel?, find: () throws -> PlaceFile?)
-  /// All of them; nil until they are needed.
-  private var files: [File]?
-
-  init(
-    besides archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
-  ) {
-    (self.archive, self.keys, self.limit, self.trusted) = (archive, keys, limit, trusted)
-    self.usesCache = usesCache
-  }
-
-  mutating func open(_ id: Archive.ID, neededBy child: ArchivePart) throws -> ArchivePart {
-    let files = try self.files ?? list()
-    self.files = files
-    let isMeant = { (file: File) in file.label.map { id.description.hasPrefix($0.id) } ?? false }
-    let ordered = files.filter(isMeant).map { ($0, true) } + files.filter { !isMeant($0) }.map { ($0, false) }
-    var problem: DrydockError?
-    for ((path, _, find), isNamed) in ordered {
-      do {
-        let file = try find()
-        // Of a file with another name it is not known yet whether it is worth reading its manifest.
-        guard
-          try isNamed
-            || Archive.header(path: path, file, keys: keys, usesCache: usesCache).archive == id
-        else {
-          continue
-        }
-        let part = try ArchivePart(
-          path: path, file, keys: keys, limit: limit, trusted: trusted, usesCache: usesCache)
-        guard part.header.archive == id else { continue }
-        guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
-          throw DrydockError(
-            .damaged, "its parent, \(lastName(path).printable), is of another app or instance",
-            path: child.path)
-        }
-        return part
-      } catch let error as DrydockError where isNamed || error.meansForgery {
-        problem = problem ?? error
-      } catch is DrydockError {}
-    }
-    if let problem {
-      throw DrydockError(
-        problem.code,
-        "\(lastName(problem.path ?? id.short).printable), which \(lastName(archive).printable) needs, cannot be read: "
-          + problem.message,
-        path: problem.path, cause: problem)
-    }
-    throw DrydockError(
-      .missingArchive,
-      "needs the archive \(id.short), which is not in its directory; put that file back, or use another archive",
-      path: archive)
-  }
-
-  private func list() throws -> [File] {
-    let place = try Places.ofFile(archive).place
-    let listing = try place.list()
-    return listing.archives.map { name, label in (place.full(name), label, { try listing.file(name) }) }
-      .sorted { (left: File, right: File) in left.path < right.path }
   }
 }
 

@@ -47,5 +47,5 @@ package struct ArchiveIndex: Sendable {
 
   /// What the names of all archives of one container have in common, such as `com.example.notes_#1f2e3d4c`; of a file that was
   /// named by hand its name.
-  package static func owner(ofFile name: String) -> String { ArchiveName.label(of: name)?.nameKey ?? name }
+  package static func owner(ofFile name: String) -> String { ArchiveLabel(fileName: name)?.nameKey ?? name }
 }

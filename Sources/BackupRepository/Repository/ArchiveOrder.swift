@@ -133,9 +133,6 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
   package var kind: Kind, archive: String
   /// The archive's time, and the one that contradicts it.
   package var time: String, otherTime: String
-  var owner: String
-
-  private enum CodingKeys: CodingKey { case kind, archive, time, otherTime }
 
   package var description: String {
     switch kind {
@@ -155,19 +152,9 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
 
 extension ClockWarning {
   /// A warning when an archive's time lies in the future.
-  package init?(_ header: Archive.Header, path: String, now: Date = Date()) {
-    self.init(ArchiveLabel(header), path, now)
-  }
-
-  init?(_ label: ArchiveLabel, _ path: String, _ now: Date) {
-    guard label.time > UTCTime.text(now.addingTimeInterval(Self.tolerance)) else { return nil }
-    self.init(
-      kind: .future, archive: path, time: label.time, otherTime: UTCTime.text(now), owner: label.owner)
-  }
-
-  init(_ header: Archive.Header, after other: ArchiveLabel, _ path: String) {
-    self.init(
-      kind: .later, archive: path, time: other.time, otherTime: header.time, owner: other.owner)
+  package init?(future time: String, of archive: String, now: Date = Date()) {
+    guard time > UTCTime.text(now.addingTimeInterval(Self.tolerance)) else { return nil }
+    self.init(kind: .future, archive: archive, time: time, otherTime: UTCTime.text(now))
   }
 }
 
@@ -193,13 +180,13 @@ extension Repository.Listing {
     let order = ArchiveOrder(archives)
     return archives.compactMap { archive in
       guard let label = archive.label, owner == nil || owner == label.nameKey else { return nil }
-      if let warning = ClockWarning(label, archive.path, now) { return warning }
+      if let warning = ClockWarning(future: label.time, of: archive.path, now: now) { return warning }
       // Of several snapshots after the wrong one, the first may be of an earlier time than the next.
       let older = order.older(than: archive).map(\.effectiveTime).filter { $0 > archive.effectiveTime }.max()
       guard let other = older ?? archive.published else { return nil }
       return ClockWarning(
         kind: older == nil ? .published : .backwards, archive: archive.path, time: label.time,
-        otherTime: other, owner: label.owner)
+        otherTime: other)
     }
   }
 }

@@ -15,29 +15,55 @@ extension Repository.Listing {
   public func find(_ name: String, for container: Container? = nil) throws -> String {
     let files = archives.map(\.path) + unreadable.map(\.path)
     if let file = files.first(where: { lastName($0) == name }) { return file }
-    switch try ArchiveReference(name, repository: repository) {
-    case .id(let prefix): return try withID(prefix)
-    case .newest(let owner, let limit):
-      let when = name.lastIndex(of: "@").map { String(name[name.index(after: $0)...]) } ?? name
-      let candidates = archives.filter { $0.label != nil }
-      let owned =
-        owner.map { archives(of: $0, candidates) } ?? container.flatMap { archives(of: $0, candidates) }
-        ?? candidates
-      return try newest(among: owned, of: candidates, owner, notAfter: limit, when)
+    // The name of an instance may have an `@` itself.
+    let at = name.lastIndex(of: "@")
+    let owner = at.map { String(name[..<$0]) }
+    let when = at.map { String(name[name.index(after: $0)...]) } ?? name
+    let limit = owner != nil || when.contains("-") ? ArchiveTime.beginning(when) : nil
+    guard when == "latest" || limit != nil else {
+      guard owner == nil else {
+        throw error(
+          .notFound,
+          "\(name) has no valid time; use INSTANCE@latest, INSTANCE@2026-11-14 or INSTANCE@2026-11-14T12:00:00Z, in UTC"
+        )
+      }
+      return try withID(name)
     }
+    let candidates = archives.filter { $0.label != nil }
+    let owned =
+      owner.map { archives(of: $0, candidates) } ?? container.flatMap { archives(of: $0, candidates) }
+      ?? candidates
+    return try newest(among: owned, of: candidates, owner, notAfter: limit, when)
   }
 
   /// Nil when there are none.
   private func archives(of container: Container, _ candidates: [StoredArchive]) -> [StoredArchive]? {
-    func matching(_ selections: [ArchiveSelection]) -> [StoredArchive]? {
-      let found = candidates.filter { candidate in selections.contains { $0.contains(candidate) } }
-      return found.isEmpty ? nil : found
+    let own = candidates.filter { $0.isOf(app: container.app, instance: container.instance) }
+    guard own.isEmpty else { return own }
+    guard let source = try? Restore.lastRestored(container) else { return nil }
+    // An app and an instance with a space between: names may have spaces.
+    let spaces = source.indices.filter { source[$0] == " " }
+    let restored = candidates.filter { archive in
+      spaces.contains {
+        archive.isOf(app: String(source[..<$0]), instance: String(source[source.index(after: $0)...]))
+      }
     }
-    return matching([ArchiveSelection(app: container.app, instance: container.instance)])
-      ?? (try? Restore.lastRestored(container)).flatMap { matching(ArchiveSelection.all(source: $0)) }
+    return restored.isEmpty ? nil : restored
   }
 
-  private func withID(_ prefix: String) throws -> String {
+  /// Fewer digits would soon match another archive.
+  private static let shortestID = 4
+
+  private func withID(_ text: String) throws -> String {
+    guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+      throw error(
+        .notFound,
+        "no archive matches \(text); give the beginning of an id, INSTANCE@latest or INSTANCE@2026-11-14")
+    }
+    guard text.count >= Self.shortestID else {
+      throw error(.notFound, "\(text) is too short for an id; give \(Self.shortestID) digits of it or more")
+    }
+    let prefix = text.lowercased()
     let found = archives.filter {
       guard $0.label != nil else { return false }
       let id = $0.id.lowercased()
@@ -94,25 +120,17 @@ extension Repository.Listing {
     else {
       throw error(.notFound, "no archive is as old as \(when); the oldest is of \(oldest.time)")
     }
-    try requireNewest(found, notAfter: limit, when)
+    // Nobody gets an older archive without knowing it.
+    if let label = found.label,
+      let newer = newestUnreadable(of: label, after: found.effectiveTime, notAfter: limit)
+    {
+      throw error(
+        (newer.error as? DrydockError)?.code ?? .damaged,
+        "\(newer.fileName) is newer than what else is \(when), and cannot be read (\(newer.reason)); to take the "
+          + "newest that can be read, give its id: \(found.id.prefix(idLength()))")
+    }
     // A readable one is preferred to its locked copies.
     return candidates.last { !$0.isLocked && $0.id.hasPrefix(found.id) }?.path ?? found.path
-  }
-
-  /// Nobody gets an older archive without knowing it.
-  private func requireNewest(_ found: StoredArchive, notAfter limit: String?, _ when: String) throws {
-    guard
-      let newer = found.label.flatMap({
-        newestUnreadable(of: $0, after: found.effectiveTime, notAfter: limit)
-      })
-    else {
-      return
-    }
-    let code = (newer.error as? DrydockError)?.code ?? .damaged
-    throw error(
-      code,
-      "\(lastName(newer.path)) is newer than what else is \(when), and cannot be read (\(newer.reason)); to take the newest "
-        + "that can be read, give its id: \(found.id.prefix(idLength()))")
   }
 
   /// The newest archive of an owner that cannot be read, if its name has a later time than another one's, or that of
@@ -121,7 +139,7 @@ extension Repository.Listing {
     of other: ArchiveLabel, after time: String, notAfter limit: String? = nil
   ) -> Repository.Unreadable? {
     unreadable.last { file in
-      guard let label = ArchiveName.label(of: file.fileName), label.nameKey == other.nameKey else {
+      guard let label = ArchiveLabel(fileName: file.fileName), label.nameKey == other.nameKey else {
         return false
       }
       let isNewer = label.time > time || (label.time == time && !label.mayBe(other))
@@ -131,11 +149,14 @@ extension Repository.Listing {
 
   /// The archives of an `APP/INSTANCE`, else of an instance, else of an app.
   private func archives(of owner: String, _ candidates: [StoredArchive]) -> [StoredArchive] {
-    for selection in ArchiveSelection.all(text: owner) {
-      let found = candidates.filter(selection.contains)
-      if !found.isEmpty { return found }
+    func matching(app: String?, instance: String?) -> [StoredArchive]? {
+      let found = candidates.filter { $0.isOf(app: app, instance: instance) }
+      return found.isEmpty ? nil : found
     }
-    return []
+    let whole = owner.firstIndex(of: "/").flatMap {
+      matching(app: String(owner[..<$0]), instance: String(owner[owner.index(after: $0)...]))
+    }
+    return whole ?? matching(app: nil, instance: owner) ?? matching(app: owner, instance: nil) ?? []
   }
 
   /// The shortest reference to an owner: its instance alone where no other app has one of that name.
@@ -147,87 +168,5 @@ extension Repository.Listing {
 
   private func error(_ code: DrydockError.Code, _ message: String) -> DrydockError {
     DrydockError(code, message.printable, path: repository)
-  }
-}
-
-/// The archives of an app, of an instance, or of one instance of an app, by their exact names.
-struct ArchiveSelection {
-  var app: String?, instance: String?
-
-  init(app: String?, instance: String?) { (self.app, self.instance) = (app, instance) }
-
-  /// What a text that a person wrote may mean: `APP/INSTANCE`, else an instance, else an app.
-  static func all(text: String) -> [ArchiveSelection] {
-    let whole = text.firstIndex(of: "/").map {
-      ArchiveSelection(app: String(text[..<$0]), instance: String(text[text.index(after: $0)...]))
-    }
-    return [whole].compactMap { $0 } + [
-      ArchiveSelection(app: nil, instance: text), ArchiveSelection(app: text, instance: nil),
-    ]
-  }
-
-  /// What the source of a restore may mean, an app and an instance with a space between: names may have spaces.
-  static func all(source: String) -> [ArchiveSelection] {
-    source.indices.filter { source[$0] == " " }.map {
-      ArchiveSelection(app: String(source[..<$0]), instance: String(source[source.index(after: $0)...]))
-    }
-  }
-
-  func contains(_ archive: StoredArchive) -> Bool { archive.label.map(contains) ?? false }
-
-  /// A file's name has only the form of the app, and the mark of the instance.
-  func contains(_ label: ArchiveLabel) -> Bool {
-    if let app {
-      let isSame =
-        label.mark != nil
-        ? ArchiveName.plain(app) == ArchiveName.plain(label.app) : app.utf8.elementsEqual(label.app.utf8)
-      if !isSame { return false }
-    }
-    guard let instance else { return true }
-    if ArchiveLabel.isMark(instance) { return label.nameKey == ArchiveLabel.nameKey(label.app, instance) }
-    if instance.utf8.elementsEqual(label.instance.utf8) { return true }
-    return label.mark.map { $0 == ArchiveName.mark(app: label.app, instance: instance) } ?? false
-  }
-}
-
-/// A reference to one archive of a repository.
-enum ArchiveReference: Equatable {
-  case id(String)
-  /// The newest one, of an owner and not later than a time.
-  case newest(of: String?, notAfter: String?)
-
-  /// Fewer digits would soon match another archive.
-  private static let shortestID = 4
-
-  /// - Throws: `DrydockError` with code `notFound` for any other text.
-  init(_ text: String, repository: String) throws {
-    if let at = text.lastIndex(of: "@") {
-      // The name of an instance may have an `@` itself.
-      let (owner, when) = (String(text[..<at]), String(text[text.index(after: at)...]))
-      guard when == "latest" || ArchiveTime.beginning(when) != nil else {
-        throw DrydockError(
-          .notFound,
-          "\(text.printable) has no valid time; use INSTANCE@latest, INSTANCE@2026-11-14 or "
-            + "INSTANCE@2026-11-14T12:00:00Z, in UTC", path: repository)
-      }
-      self = .newest(of: owner, notAfter: ArchiveTime.beginning(when))
-    } else if text == "latest" {
-      self = .newest(of: nil, notAfter: nil)
-    } else if text.contains("-"), let time = ArchiveTime.beginning(text) {
-      self = .newest(of: nil, notAfter: time)
-    } else {
-      guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
-        throw DrydockError(
-          .notFound,
-          "no archive matches \(text.printable); give the beginning of an id, INSTANCE@latest or INSTANCE@2026-11-14",
-          path: repository)
-      }
-      guard text.count >= Self.shortestID else {
-        throw DrydockError(
-          .notFound, "\(text) is too short for an id; give \(Self.shortestID) digits of it or more",
-          path: repository)
-      }
-      self = .id(text.lowercased())
-    }
   }
 }

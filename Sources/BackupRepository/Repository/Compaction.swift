@@ -22,14 +22,15 @@ public struct CompactionOptions: Sendable {
   public init() {}
 }
 
-/// A chain that was written again, or would be.
+/// A chain that was written again, or would be: archives that need each other, oldest first.
 package struct CompactedChain: Sendable {
-  package var app: String, instance: String
-  /// The numbers of its archives that are kept, and of those that were only needed by them.
-  package var kept: Int, removed: Int
-  /// Bytes of the chain before and after; in a dry run an estimate.
-  package var bytesBefore: UInt64, bytesAfter: UInt64
+  /// Those that a rule keeps, and those that only need them.
+  package var kept: [StoredArchive] = [], needed: [StoredArchive] = []
+  /// Bytes of the chain afterwards; in a dry run an estimate.
+  package var bytesAfter: UInt64 = 0
 
+  var all: [StoredArchive] { kept + needed }
+  package var bytesBefore: UInt64 { all.reduce(0) { $0 + $1.size } }
   package var bytesFreed: UInt64 { bytesBefore - min(bytesBefore, bytesAfter) }
 }
 
@@ -46,37 +47,26 @@ struct Compaction {
   let options: CompactionOptions
   var progress: WorkProgress?
 
-  /// Archives that need each other, oldest first.
-  struct Chain {
-    var kept: [StoredArchive] = []
-    /// Those that no rule keeps.
-    var needed: [StoredArchive] = []
-
-    var all: [StoredArchive] { kept + needed }
-    var bytes: UInt64 { all.reduce(0) { $0 + $1.size } }
-  }
-
   /// The chains with an archive that is kept only because others need it.
-  static func chains(_ archives: [StoredArchive], _ reasons: [[String]]) -> [Chain] {
+  static func chains(_ archives: [StoredArchive]) -> [CompactedChain] {
     let parents = archives.parents
-    var chains: [Int: Chain] = [:]
-    for (index, archive) in archives.enumerated() where !reasons[index].isEmpty {
-      let isNeeded = reasons[index].allSatisfy { $0.hasPrefix(Retention.needed) }
-      let root = archives.root(of: index, parents)
-      if isNeeded {
-        chains[root, default: Chain()].needed.append(archive)
-      } else {
-        chains[root, default: Chain()].kept.append(archive)
-      }
+    let present = archives.indices.filter { !archives[$0].reasons.isEmpty }
+    let isNeeded = { (archive: StoredArchive) in
+      archive.reasons.allSatisfy { $0.hasPrefix(RetentionPolicy.needed) }
     }
-    return chains.sorted { $0.key < $1.key }.map(\.value).filter { !$0.needed.isEmpty && !$0.kept.isEmpty }
+    return Dictionary(grouping: present) { archives.root(of: $0, parents) }.sorted { $0.key < $1.key }
+      .map { _, chain in
+        let chain = chain.map { archives[$0] }
+        return CompactedChain(kept: chain.filter { !isNeeded($0) }, needed: chain.filter(isNeeded))
+      }.filter { !$0.needed.isEmpty && !$0.kept.isEmpty }
   }
 
   /// Writes a chain again if that frees enough. What prevents it is in the report, and leaves the chain as it is.
   ///
   /// - Parameter isComplete: whether all archives of the instance, and those that they need, are there.
   func compact(
-    _ chain: Chain, _ listing: Repository.Listing, isComplete: Bool, _ report: inout Repository.ForgetReport
+    _ chain: CompactedChain, _ listing: Repository.Listing, isComplete: Bool,
+    _ report: inout Repository.ForgetReport
   ) {
     do {
       guard isComplete else {
@@ -86,17 +76,18 @@ struct Compaction {
             + "the missing file back, or remove what cannot be read", path: chain.kept[0].path)
       }
       try check(chain, listing)
-      let survey = try Survey(chain.kept, keys, options)
-      var compacted = CompactedChain(
-        app: chain.kept[0].app, instance: chain.kept[0].instance, kept: chain.kept.count,
-        removed: chain.needed.count, bytesBefore: chain.bytes, bytesAfter: survey.neededBytes)
+      let parts = try parts(of: chain)
+      var compacted = chain
+      compacted.bytesAfter = parts.reduce(0) { $0 + $1.neededBytes }
       guard Double(compacted.bytesFreed) > options.share * Double(compacted.bytesBefore) else { return }
-      let encryption = try survey.encryption(keys, options.recipients)
+      let encryption = try encryption(of: parts)
       if let place {
         let written = try rewrite(chain, encryption, in: place)
         compacted.bytesAfter = written.reduce(0) { $0 + $1.size }
         try repository.remove(chain.all, in: place)
-        report.replace(chain, by: written)
+        let needed = Set(chain.needed.map(\.id))
+        let new = Dictionary(zip(chain.kept.map(\.id), written)) { first, _ in first }
+        report.kept = report.kept.filter { !needed.contains($0.id) }.map { new[$0.id] ?? $0 }
       }
       report.compacted.append(compacted)
     } catch {
@@ -106,7 +97,7 @@ struct Compaction {
   }
 
   /// Throws for what cannot be written again exactly.
-  private func check(_ chain: Chain, _ listing: Repository.Listing) throws {
+  private func check(_ chain: CompactedChain, _ listing: Repository.Listing) throws {
     for archive in chain.all {
       let path = archive.path
       guard !archive.isLocked else {
@@ -148,27 +139,36 @@ struct Compaction {
 
   /// Writes the kept archives of a chain again, each as the difference to the one before.
   private func rewrite(
-    _ chain: Chain, _ encryption: AgeTarget?, in place: any Place
+    _ chain: CompactedChain, _ encryption: AgeTarget?, in place: any Place
   ) throws -> [StoredArchive] {
-    let destination = ArchiveDestination(locked: place)
+    let destination = ArchiveDestination(locked: place, signing: options.signing.keys)
     var written: [StoredArchive] = []
+    // Of those that were written, by their old ones.
     var newIDs: [Archive.ID: Archive.ID] = [:]
     do {
       for old in chain.kept {
         let source = try Archive(
           path: old.path, keys: keys, limit: options.limit, trusted: options.signing.sources)
         let former = try written.last.map { try Archive(path: $0.path, keys: keys, limit: options.limit) }
-        let new = try SnapshotCopy.compact(
-          source, since: former, tags: old.tags, newIDs,
-          like: place.file(ContainerPath(old.fileName))?.status, encryption: encryption,
-          signing: options.signing.keys, to: destination, progress)
+        var header = former == nil ? source.fullHeader() : source.header
+        header.compactedFrom = source.header.archive
+        (header.kind, header.parent) = (former == nil ? .full : .incremental, former?.header.archive)
+        let renewed = { [newIDs] (id: String) in
+          newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id
+        }
+        header.follows = header.follows?.map(renewed)
+        header.followsOfSecond = header.followsOfSecond?.map(renewed)
+        let new = try SnapshotCopy.write(
+          source, as: header, since: former, tags: old.tags,
+          like: place.file(ContainerPath(old.fileName))?.status, encryption: encryption, to: destination,
+          progress)
         newIDs[source.header.archive] = new.header.archive
         var archive = StoredArchive(path: new.path, access: .open(new.header))
-        (archive.size, archive.tags) = (new.archiveBytes, old.tags)
+        (archive.size, archive.tags, archive.reasons) = (new.archiveBytes, old.tags, old.reasons)
         written.append(archive)
       }
       let size = written.reduce(0) { $0 + $1.size }
-      guard size < chain.bytes else {
+      guard size < chain.bytesBefore else {
         throw DrydockError(
           .unsupported, "its chain was not compacted, because that would not make it smaller",
           path: chain.kept[0].path)
@@ -187,24 +187,33 @@ struct Compaction {
   }
 }
 
-/// What kept snapshots need of the archives of their chain.
-private struct Survey {
-  private struct Part {
-    var path: String
-    var fileSize: UInt64, contentSize: UInt64
-    var encryption: ArchiveEncryption?
-    var recipients: SHA256.Digest?
-    /// Ranges of the tar stream.
-    var needed: Set<Range<UInt64>> = []
+/// What kept snapshots need of an archive of their chain.
+private struct NeededPart {
+  var path: String
+  var fileSize: UInt64, contentSize: UInt64
+  var encryption: ArchiveEncryption?
+  var recipients: SHA256.Digest?
+  /// Ranges of the tar stream.
+  var needed: Set<Range<UInt64>> = []
+
+  /// The size of an archive that has only what is needed, estimated by its share of this one.
+  var neededBytes: UInt64 {
+    var (end, bytes) = (UInt64(0), UInt64(0))
+    for range in needed.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.upperBound > end {
+      bytes += range.upperBound - max(range.lowerBound, end)
+      end = range.upperBound
+    }
+    return UInt64(Double(fileSize) * min(1, Double(bytes) / Double(max(contentSize, 1))))
   }
+}
 
-  private var parts: [Archive.ID: Part] = [:]
-
-  init(_ kept: [StoredArchive], _ keys: AgeKeys, _ options: CompactionOptions) throws {
-    for archive in kept {
+extension Compaction {
+  private func parts(of chain: CompactedChain) throws -> [NeededPart] {
+    var parts: [Archive.ID: NeededPart] = [:]
+    for archive in chain.kept {
       let archive = try Archive(path: archive.path, keys: keys, limit: options.limit)
       for part in archive.parts where parts[part.header.archive] == nil {
-        parts[part.header.archive] = Part(
+        parts[part.header.archive] = NeededPart(
           path: part.path, fileSize: part.reader.fileSize, contentSize: part.reader.manifest.offset,
           encryption: part.reader.encryption, recipients: try part.manifest.recipients())
       }
@@ -216,28 +225,15 @@ private struct Survey {
         }
       }
     }
-  }
-
-  /// The size of archives that have only what is needed, estimated by its share of each archive.
-  var neededBytes: UInt64 {
-    parts.values.reduce(0) { sum, part in
-      var (end, bytes) = (UInt64(0), UInt64(0))
-      for range in part.needed.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.upperBound > end {
-        bytes += range.upperBound - max(range.lowerBound, end)
-        end = range.upperBound
-      }
-      let share = min(1, Double(bytes) / Double(max(part.contentSize, 1)))
-      return sum + UInt64(Double(part.fileSize) * share)
-    }
+    return parts.values.sorted { $0.path < $1.path }
   }
 
   /// To whom the new archives are encrypted: to those who can read all old ones.
-  func encryption(_ keys: AgeKeys, _ given: [AgeRecipient]) throws -> AgeTarget? {
-    let path = parts.values.map(\.path).min()
+  private func encryption(of parts: [NeededPart]) throws -> AgeTarget? {
     func refusal(_ why: String) -> DrydockError {
-      DrydockError(.noIdentity, "its chain is not compacted, because \(why)", path: path)
+      DrydockError(.noIdentity, "its chain is not compacted, because \(why)", path: parts.first?.path)
     }
-    let kinds = Set(parts.values.map { part in part.encryption.map(\.needsPassphrase) })
+    let kinds = Set(parts.map { part in part.encryption.map(\.needsPassphrase) })
     guard kinds.count == 1, let kind = kinds.first else {
       throw refusal("its archives are not encrypted in the same way")
     }
@@ -246,9 +242,9 @@ private struct Survey {
       guard keys.passphrases.count == 1 else { throw refusal("not one passphrase opens all of it") }
       return .passphrase(keys.passphrases[0])
     }
-    let digests = Set(parts.values.map(\.recipients))
+    let digests = Set(parts.map(\.recipients))
     let identities = keys.identities.map(\.recipient)
-    let found = try ([given, identities] + identities.map { [$0] }).first { recipients in
+    let found = try ([options.recipients, identities] + identities.map { [$0] }).first { recipients in
       try !recipients.isEmpty && digests == [AgeTarget.recipients(recipients).recipientsDigest()]
     }
     guard let found else {
@@ -259,7 +255,7 @@ private struct Survey {
     // An archive may have been encrypted to others since.
     let names = Set(found.map(\.description))
     let own = AgeKeys(identities: keys.identities.filter { names.contains($0.recipient.description) })
-    for part in parts.values {
+    for part in parts {
       do { _ = try ArchiveReader(Places.source(part.path), path: part.path, keys: own) } catch let error
         as DrydockError
         where error.code == .noIdentity
@@ -268,18 +264,5 @@ private struct Survey {
       }
     }
     return .recipients(found)
-  }
-}
-
-extension Repository.ForgetReport {
-  /// Puts the new archives of a chain in the place of the old ones.
-  fileprivate mutating func replace(_ chain: Compaction.Chain, by written: [StoredArchive]) {
-    let needed = Set(chain.needed.map(\.id))
-    let new = Dictionary(zip(chain.kept.map(\.id), written)) { first, _ in first }
-    kept = kept.filter { !needed.contains($0.id) }.map { old in
-      guard var archive = new[old.id] else { return old }
-      archive.reasons = old.reasons
-      return archive
-    }
   }
 }

@@ -54,42 +54,40 @@ extension Repository {
     guard !policy.isEmpty else {
       throw DrydockError(.usage, "no rule: say which archives are kept", path: path)
     }
-    let (place, listing, archives) = try listed(keys, dryRun, lockTimeout, progress)
-    let selection = ArchiveSelection(app: app, instance: instance)
-    if app != nil || instance != nil, !archives.contains(where: selection.contains) {
-      throw noArchive(of: selection, archives)
+    var (place, listing, archives) = try listed(keys, dryRun, lockTimeout, progress)
+    let isSelected = { (archive: StoredArchive) in archive.isOf(app: app, instance: instance) }
+    if app != nil || instance != nil, !archives.contains(where: isSelected) {
+      throw noArchive(of: app, instance, archives)
     }
-    let retention = Retention(policy: policy, now: UTCTime.text(Date()))
-    let reasons = retention.reasons(archives, isSelected: selection.contains) { archive in
+    let reasons = policy.reasons(archives, now: UTCTime.text(Date()), isSelected: isSelected) { archive in
       (try? Verification.run(Archive(path: archive.path, keys: keys), data: true)) != nil
     }
+    for (index, reasons) in reasons.enumerated() { archives[index].reasons = reasons }
     // An archive that is away, or cannot be read, may need any chain of its instance.
-    let isUsable = zip(archives, reasons).map { $1 != [Retention.missing] && !$0.isUnreadable }
-    let goes = zip(archives, reasons).filter { $1.isEmpty }.map(\.0)
-    let kept = archives.indices.filter { !reasons[$0].isEmpty && isUsable[$0] }
-    let lost = Set(goes.map(\.ownerKey)).subtracting(kept.map { archives[$0].ownerKey })
+    let isUsable = { (archive: StoredArchive) in
+      archive.reasons != [RetentionPolicy.missing] && !archive.isUnreadable
+    }
+    let goes = archives.filter(\.reasons.isEmpty)
+    let kept = archives.filter { !$0.reasons.isEmpty && isUsable($0) }
+    let lost = Set(goes.map(\.ownerKey)).subtracting(kept.map(\.ownerKey))
     if let archive = goes.first(where: { lost.contains($0.ownerKey) }) {
       throw DrydockError(
         .checkFailed,
         "the rules keep no archive of \(archive.owner.printable), so nothing was removed; add a rule, or erase that instance",
         path: path)
     }
-    let chains = compaction == nil ? [] : Compaction.chains(archives, reasons)
+    let chains = compaction == nil ? [] : Compaction.chains(archives)
     if !goes.isEmpty || !chains.isEmpty { try listing.requireKnownNeeds() }
     try goes.requireKnownOrder(among: archives)
+    let concerned = archives.filter { !$0.isUnreadable && isSelected($0) }
     var report = ForgetReport()
-    report.unreadable = listing.unreadable
-    for (archive, reasons) in zip(archives, reasons)
-    where !archive.isUnreadable && selection.contains(archive) {
-      if reasons == [Retention.missing] {
-        report.unreadable += archive.paths.map {
-          Unreadable(path: $0, DrydockError(.missingArchive, Retention.missing, path: $0))
-        }
+    report.kept = concerned.filter { !$0.reasons.isEmpty }
+    report.removed = concerned.filter(\.reasons.isEmpty)
+    report.unreadable =
+      listing.unreadable
+      + concerned.filter { !isUsable($0) }.flatMap(\.paths).map {
+        Unreadable(path: $0, DrydockError(.missingArchive, RetentionPolicy.missing, path: $0))
       }
-      var archive = archive
-      archive.reasons = reasons
-      if reasons.isEmpty { report.removed.append(archive) } else { report.kept.append(archive) }
-    }
     if let place {
       try remove(goes, in: place, progress)
       try removeLeftFiles(listing, archives, in: place)
@@ -97,7 +95,7 @@ extension Repository {
     guard let compaction else { return report }
     let run = Compaction(
       repository: self, place: place, keys: keys, options: compaction, progress: progress)
-    let incomplete = Set(archives.indices.filter { !isUsable[$0] }.map { archives[$0].ownerKey })
+    let incomplete = Set(archives.filter { !isUsable($0) }.map(\.ownerKey))
     for chain in chains {
       run.compact(chain, listing, isComplete: !incomplete.contains(chain.kept[0].ownerKey), &report)
     }
@@ -121,10 +119,9 @@ extension Repository {
       throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
     }
     let (place, listing, archives) = try listed(keys, dryRun, lockTimeout, progress)
-    let selection = ArchiveSelection(app: app, instance: instance)
     var report = ForgetReport()
-    report.removed = archives.filter(selection.contains)
-    guard !report.removed.isEmpty else { throw noArchive(of: selection, archives) }
+    report.removed = archives.filter { $0.isOf(app: app, instance: instance) }
+    guard !report.removed.isEmpty else { throw noArchive(of: app, instance, archives) }
     let paths = Set(report.removed.flatMap(\.paths))
     try report.removed.requireUnneeded(by: archives.filter { !paths.contains($0.path) })
     report.unreadable = listing.unreadable.filter { !paths.contains($0.path) }
@@ -140,9 +137,9 @@ extension Repository {
     return report
   }
 
-  private func noArchive(of selection: ArchiveSelection, _ archives: [StoredArchive]) -> DrydockError {
+  private func noArchive(of app: String?, _ instance: String?, _ archives: [StoredArchive]) -> DrydockError {
     let found = Set(archives.map(\.owner.printable)).sorted().prefix(10).joined(separator: ", ")
-    let wanted = [selection.app, selection.instance].compactMap { $0?.printable }.joined(separator: "/")
+    let wanted = [app, instance].compactMap { $0?.printable }.joined(separator: "/")
     return DrydockError(
       .notFound, "no archive of \(wanted)" + (found.isEmpty ? "" : "; there are \(found)"), path: path)
   }
@@ -168,7 +165,7 @@ extension Repository {
       let isUnfinished = name.suffix(ending.count).elementsEqual(ending)
       let whole = isUnfinished ? Array(name.dropLast(ending.count)) : name
       var isLeft = isUnfinished
-      if let archive = SignatureFiles.archive(ofFile: whole) {
+      if let archive = SignaturePayload.archive(ofFile: whole) {
         // A listing may be late: the archive is asked for by its name.
         isLeft = try isLeft || !present.contains(archive) && place.file(ContainerPath(name: archive)) == nil
       } else if let id = ArchiveTags.id(ofFile: whole), listing.unnamed.isEmpty {
@@ -197,7 +194,7 @@ extension Repository {
     let byDepth = Dictionary(grouping: zip(archives, archives.depths), by: \.1)
     let names = try place.list().names
     let (tagged, signed) = (
-      Set(names.compactMap(ArchiveTags.id)), Set(names.compactMap(SignatureFiles.archive))
+      Set(names.compactMap(ArchiveTags.id)), Set(names.compactMap(SignaturePayload.archive))
     )
     var removed = 0
     do {
@@ -210,7 +207,7 @@ extension Repository {
           for path in archive.paths {
             let name = try ContainerPath(lastName(path))
             try place.remove(name)
-            if signed.contains(name.bytes) { try SignatureFiles.remove(of: name, at: place) }
+            if signed.contains(name.bytes) { try SignaturePayload.removeFiles(of: name, at: place) }
           }
           removed += 1
           progress?.add(files: 1)
@@ -233,7 +230,7 @@ extension Repository.Listing {
   fileprivate var unnamed: [String] {
     locked.filter { $0.label == nil }.map(\.path)
       + unreadable.filter {
-        ArchiveName.isArchive(Array($0.fileName.utf8)) && ArchiveName.label(of: $0.fileName) == nil
+        ArchiveLabel.isFileName(Array($0.fileName.utf8)) && ArchiveLabel(fileName: $0.fileName) == nil
       }.map(\.path)
   }
 

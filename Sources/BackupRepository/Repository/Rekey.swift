@@ -8,12 +8,14 @@ import FileSystem
 import Storage
 import SystemPackage
 
-/// Encrypts an archive to other recipients: the same archive, byte for byte, under a new file key (see `SealedCopy`).
-/// Kept copies of the old file still open with the old keys.
-package enum Rekey {
+extension Repository {
+  /// In the private directory.
   private static let file: ContainerPath = "archive"
 
-  /// Writes the copy, on disk and read back, never replacing another archive. When it takes the place of the old one,
+  /// Encrypts an archive to other recipients: the same archive, byte for byte, under a new file key (see `SealedCopy`).
+  /// Kept copies of the old file still open with the old keys.
+  ///
+  /// The copy is on disk and read back, and never replaces another archive. When it takes the place of the old one,
   /// one of the two is there at any moment, also after a kill, whole and with its signatures. It takes the old one's
   /// name in one step; one that was plain, that is signed or at a remote place gets another name, and then the old one
   /// is removed.
@@ -29,8 +31,8 @@ package enum Rekey {
   /// - Throws: `DrydockError`: `notFound`, `damaged`, `untrusted`, `locked`, `overlap` when other files have all new names,
   ///   `conflict` when the archive was replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could
   ///   not be synced.
-  package static func run(
-    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: ArchiveTarget?,
+  package static func rekey(
+    _ path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: ArchiveTarget?,
     encryption: AgeTarget, signing: CopySigning = CopySigning(), lockTimeout: Double = 0,
     progress: WorkProgress? = nil
   ) throws -> CopyReport {
@@ -38,7 +40,7 @@ package enum Rekey {
     guard let before = try folder.file(old), before.isFile else {
       throw DrydockError(.notFound, "no such archive; check the path", path: path)
     }
-    let isSigned = try SignatureFiles.anyPresent(of: old, at: folder)
+    let isSigned = try SignaturePayload.hasFiles(of: old, at: folder)
     guard target != nil || !isSigned || !signing.keys.isEmpty else {
       throw DrydockError(
         .untrusted,
@@ -47,8 +49,8 @@ package enum Rekey {
     }
     let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
     let destination =
-      try target.map { try ArchiveDestination($0, lockTimeout: lockTimeout) }
-      ?? ArchiveDestination(locked: folder)
+      try target.map { try ArchiveDestination($0, signing: signing.keys, lockTimeout: lockTimeout) }
+      ?? ArchiveDestination(locked: folder, signing: signing.keys)
     let scratch = try destination.makeScratch()
     do {
       let output = try scratch.directory.createFile(file, mode: 0o644)
@@ -61,14 +63,12 @@ package enum Rekey {
       progress?.begin(.check)
       try scratch.directory.syncFile(output, file)
       try copy.verify()
-      let signature = try copy.signed(header: archive.json).map {
-        SignatureDraft(header: archive.header, bytes: $0, keys: signing.keys)
-      }
+      let signed = try copy.signed(header: archive.json).map { try SignaturePayload(archive.header, $0) }
       var report = CopyReport(path: "", header: archive.header, archiveBytes: copy.fileSize)
-      report.losesSignature = isSigned && signature == nil
+      report.losesSignature = isSigned && signed == nil
       guard target == nil else {
         report.path = try destination.publish(
-          destination.upload(file, in: scratch.directory, as: archive.names), size: copy.fileSize, signature)
+          destination.upload(file, in: scratch.directory, as: archive.names), size: copy.fileSize, signed)
         return report
       }
       // Exclusive, as for a removal.
@@ -79,7 +79,10 @@ package enum Rekey {
           "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
           path: path)
       }
-      report.path = try replace(old, of: archive, at: place, scratch.directory, copy.fileSize, signature)
+      report.path = try replace(
+        old, of: archive, in: ArchiveDestination(locked: place, signing: signing.keys), place,
+        scratch.directory,
+        copy.fileSize, signed)
       return report
     } catch let error as DrydockError {
       throw destination.located(error)
@@ -88,8 +91,8 @@ package enum Rekey {
 
   /// Gives the new archive its name, and removes the old one. Gives the new path.
   private static func replace(
-    _ old: ContainerPath, of archive: ArchivePart, at place: any Place, _ scratch: Directory,
-    _ size: UInt64, _ signature: SignatureDraft?
+    _ old: ContainerPath, of archive: ArchivePart, in destination: ArchiveDestination, _ place: any Place,
+    _ scratch: Directory, _ size: UInt64, _ signed: SignaturePayload?
   ) throws -> String {
     func afterwards(_ path: String, _ body: () throws -> Void) throws -> String {
       do { try body() } catch let error as DrydockError {
@@ -101,55 +104,29 @@ package enum Rekey {
       return path
     }
     // A signature and its archive cannot be replaced in one step.
-    if archive.reader.encryption != nil, signature == nil, try place.replace(old, with: file, in: scratch) {
+    if archive.reader.encryption != nil, signed == nil, try place.replace(old, with: file, in: scratch) {
       return try afterwards(place.full(old), place.sync)
     }
     let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
-    let appended = archive.reader.encryption == nil ? ["\(old)" + ArchiveName.encryptedSuffix] : []
+    let appended = archive.reader.encryption == nil ? ["\(old)" + ArchiveLabel.encryptedSuffix] : []
     let names = (appended + archive.names).filter { !present.contains($0) }
     guard !names.isEmpty else {
       throw DrydockError(
         .overlap, "the repository has copies of it under all names that the new one could have; remove them",
         path: place.full(old))
     }
-    let destination = ArchiveDestination(locked: place)
     let path = try destination.publish(
-      destination.upload(file, in: scratch, as: names), size: size, signature, isAlone: true)
+      destination.upload(file, in: scratch, as: names), size: size, signed, isAlone: true)
     return try afterwards(path) {
       try place.remove(old)
-      try SignatureFiles.remove(of: old, at: place)
+      try SignaturePayload.removeFiles(of: old, at: place)
       try place.sync()
     }
   }
-}
 
-extension ArchivePart {
-  /// The names that an encrypted copy of it may have.
-  fileprivate var names: [String] {
-    ArchiveName.candidates(
-      app: header.app, instance: header.instance, time: header.time.filter { $0 != "-" && $0 != ":" },
-      id: header.archive,
-      parent: header.parent, followsLater: header.follows != nil, isEncrypted: true)
-  }
-}
-
-extension Directory {
-  /// Gives a new archive the owner, mode and time of the one in whose place it is: it is readable to the same users,
-  /// and the order of archives takes times into account.
-  func makeLike(_ status: FileStatus, _ file: ContainerPath) throws {
-    // Only the owner or root can change the owner.
-    do { try setOwner(user: status.user, group: status.group, of: file) } catch let error as DrydockError
-      where error.code == .permission
-    {}
-    try setMode(status.mode, of: file)
-    try setModified(status.modified, of: file)
-  }
-}
-
-extension Rekey {
   /// Warnings about incremental archives in the directories of re-encrypted ones that now need other keys than their
   /// parents, or have no parent there. An archive that can be read needs all archives of its chain, with their keys.
-  package static func warnings(about reports: [CopyReport], keys: AgeKeys) throws -> [String] {
+  package static func rekeyWarnings(about reports: [CopyReport], keys: AgeKeys) throws -> [String] {
     let rekeyed = Set(reports.map { realPath($0.path) ?? $0.path })
     let folders = Dictionary(grouping: reports) { report in
       let path = realPath(report.path) ?? report.path
@@ -173,5 +150,23 @@ extension Rekey {
             + "keys of both; rekey the other one, too"
         }
     }
+  }
+}
+
+extension ArchivePart {
+  /// The names that an encrypted copy of it may have.
+  fileprivate var names: [String] { ArchiveLabel(header).fileNames(isEncrypted: true) }
+}
+
+extension Directory {
+  /// Gives a new archive the owner, mode and time of the one in whose place it is: it is readable to the same users,
+  /// and the order of archives takes times into account.
+  func makeLike(_ status: FileStatus, _ file: ContainerPath) throws {
+    // Only the owner or root can change the owner.
+    do { try setOwner(user: status.user, group: status.group, of: file) } catch let error as DrydockError
+      where error.code == .permission
+    {}
+    try setMode(status.mode, of: file)
+    try setModified(status.modified, of: file)
   }
 }

@@ -101,7 +101,7 @@ public struct Repository: Sendable {
       }
     }
     if readsTags { try listing.readTags(present.names, in: place) }
-    listing.nameOwners()
+    listing.archives = listing.namingOwners(listing.archives)
     try listing.makeTimesExact(at: place)
     listing.archives = ArchiveOrder(listing.archives).sorted()
     return listing
@@ -128,7 +128,7 @@ public struct Repository: Sendable {
         let header = try Archive.Header(decoding: json, path: path)
         var archive = StoredArchive(path: path, access: .open(header), file: file)
         (archive.encryption, archive.contentSize) = (reader.encryption, reader.contentSize)
-        archive.signature = try SignatureState(of: file.name, among: names, at: place, trusted) {
+        archive.signature = try SignatureState.of(file.name, among: names, at: place, trusted) {
           try $0.requireOf(header, json, reader)
         }
         return archive
@@ -136,7 +136,7 @@ public struct Repository: Sendable {
         guard let encryption = try ArchiveEncryption.of(source) else { throw error }
         var archive = StoredArchive(path: path, access: .locked(error.at(path)), file: file)
         archive.encryption = encryption
-        archive.signature = try SignatureState(of: file.name, among: names, at: place, trusted) {
+        archive.signature = try SignatureState.of(file.name, among: names, at: place, trusted) {
           try $0.requireOf(file, archive.label)
         }
         return archive

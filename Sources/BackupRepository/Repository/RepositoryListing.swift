@@ -22,7 +22,7 @@ extension Repository {
     var fileName: String { lastName(path) }
 
     /// The beginning of the id that its name has; nil for a name that was given by hand.
-    package var id: String? { ArchiveName.label(of: fileName)?.id }
+    package var id: String? { ArchiveLabel(fileName: fileName)?.id }
   }
 
   /// The archives of a repository, and the files that cannot be read.
@@ -52,8 +52,7 @@ extension Repository {
 
     /// Only the archives of an app and of an instance, and files of which that is not known.
     package func filtered(app: String?, instance: String?) -> Listing {
-      let selection = ArchiveSelection(app: app, instance: instance)
-      return selecting { archive in archive.label.map(selection.contains) ?? true }
+      selecting { $0.label?.isOf(app: app, instance: instance) ?? true }
     }
 
     /// Only archives of that time or later, and files of which the time is not known.
@@ -86,42 +85,26 @@ extension Repository {
 
     // MARK: Owners and copies
 
-    /// Names have no instances: those that headers have are added.
-    mutating func nameOwners() {
-      let owners = owners
-      for index in archives.indices where archives[index].isLocked {
-        archives[index].label = archives[index].label.map { known($0, owners) }
-      }
-    }
-
-    /// The labels of headers by what names have of their owners. Where that is the same of two owners, there is none:
-    /// which of them an archive is of that no key opens is not known.
-    var owners: [String: ArchiveLabel] {
-      var found: [String: ArchiveLabel?] = [:]
-      for label in items.compactMap(\.label) {
-        if let other = found[label.nameKey], other?.ownerKey != label.ownerKey {
-          found[label.nameKey] = .some(nil)
-        } else {
-          found[label.nameKey] = label
-        }
-      }
-      return found.compactMapValues { $0 }
-    }
-
-    /// A name's label, with app and instance as in a header that has them.
+    /// Names have no instances: those that headers have are added to archives.
     ///
-    /// - Parameter owners: those of the listing.
-    func known(_ label: ArchiveLabel, _ owners: [String: ArchiveLabel]) -> ArchiveLabel {
-      guard label.mark != nil, let owner = owners[label.nameKey] else { return label }
-      var known = label
-      (known.app, known.instance, known.mark) = (owner.app, owner.instance, nil)
-      return known
+    /// Where names have the same of two owners, none is: which of them an archive is of that no key opens is not known.
+    func namingOwners(_ archives: [StoredArchive]) -> [StoredArchive] {
+      let owners = Dictionary(grouping: items.compactMap(\.label), by: \.nameKey)
+        .filter { _, labels in Set(labels.map(\.ownerKey)).count == 1 }
+      return archives.map { archive in
+        guard var label = archive.label, label.mark != nil, let owner = owners[label.nameKey]?.first else {
+          return archive
+        }
+        (label.app, label.instance, label.mark) = (owner.app, owner.instance, nil)
+        var named = archive
+        named.label = label
+        return named
+      }
     }
 
     /// All archives of which at least the name is known, each with its copies, oldest first, then those that cannot be
     /// read.
     var withCopies: [StoredArchive] {
-      let owners = owners
       var found: [StoredArchive] = []
       var places: [[String]: Int] = [:]
       for archive in archives where archive.label != nil {
@@ -133,14 +116,9 @@ extension Repository {
           found.append(archive)
         }
       }
-      for file in unreadable {
-        // Never together with a readable copy, which rules may remove.
-        var archive = StoredArchive(path: file.path, access: .unreadable)
-        guard let label = archive.label else { continue }
-        archive.label = known(label, owners)
-        found.append(archive)
-      }
-      return found
+      // Never together with a readable copy, which rules may remove.
+      let damaged = unreadable.map { StoredArchive(path: $0.path, access: .unreadable) }
+      return found + namingOwners(damaged.filter { $0.label != nil })
     }
   }
 }

@@ -3,11 +3,7 @@ import DrydockErrors
 import Foundation
 
 /// The decision which archives are kept: by the rules of a policy, or because a kept one needs them.
-struct Retention {
-  var policy: RetentionPolicy
-  /// Archives of a later time are not what a period is counted from.
-  var now: String
-
+extension RetentionPolicy {
   /// Why an archive is kept that cannot be restored: no rule counts it, since it may be all that is kept otherwise.
   static let missing = "an archive that it needs is missing or cannot be read"
 
@@ -21,10 +17,11 @@ struct Retention {
   ///
   /// - Parameters:
   ///   - archives: oldest first.
+  ///   - now: archives of a later time are not what a period is counted from.
   ///   - isSelected: whether the rules apply to it; any other is kept.
   ///   - isWhole: whether all contents of an archive can be read: asked before its copy goes.
   func reasons(
-    _ archives: [StoredArchive], isSelected: (StoredArchive) -> Bool = { _ in true },
+    _ archives: [StoredArchive], now: String, isSelected: (StoredArchive) -> Bool = { _ in true },
     isWhole: (StoredArchive) -> Bool = { _ in true }
   ) -> [[String]] {
     let broken = archives.broken
@@ -42,7 +39,7 @@ struct Retention {
     for pair in chains.joined() { tagged[pair.new].tags += archives[pair.old].tags }
     for indices in Dictionary(grouping: selected, by: { archives[$0].ownerKey }).values {
       let newestFirst = Array(indices.reversed())
-      for (index, found) in zip(newestFirst, applyRules(newestFirst.map { tagged[$0] })) {
+      for (index, found) in zip(newestFirst, applyRules(newestFirst.map { tagged[$0] }, now)) {
         reasons[index] = found
       }
     }
@@ -83,61 +80,64 @@ struct Retention {
     }
   }
 
-  /// The reasons to keep the archives of one owner, newest first.
-  private func applyRules(_ archives: [StoredArchive]) -> [[String]] {
-    var buckets = [
-      Bucket("last", policy.last) { number, _ in "\(number)" },
-      Bucket("hourly", policy.hourly) { $1.prefix(13) },
-      Bucket("daily", policy.daily) { $1.prefix(10) },
-      Bucket("weekly", policy.weekly) { "\(Self.week(of: $1))" },
-      Bucket("monthly", policy.monthly) { $1.prefix(7) }, Bucket("yearly", policy.yearly) { $1.prefix(4) },
+  /// The rules that count, each with the period that an archive is of: the newest archive of each period is kept.
+  /// While there are fewer periods than the rule has, the oldest archive is kept as well.
+  static var counts:
+    [(
+      key: String, path: WritableKeyPath<RetentionPolicy, Int>,
+      period: (_ number: Int, _ time: String) -> String
+    )]
+  {
+    [
+      ("last", \.last, { number, _ in "\(number)" }),
+      ("hourly", \.hourly, { String($1.prefix(13)) }),
+      ("daily", \.daily, { String($1.prefix(10)) }),
+      ("weekly", \.weekly, { "\(week(of: $1))" }),
+      ("monthly", \.monthly, { String($1.prefix(7)) }),
+      ("yearly", \.yearly, { String($1.prefix(4)) }),
     ]
-    let newest = archives.lazy.map(\.effectiveTime).first { $0 <= now }
-    var counted: (archive: StoredArchive, reasons: [String])?
-    return archives.indices.map { number in
-      let (archive, time) = (archives[number], archives[number].effectiveTime)
+  }
+
+  /// The reasons to keep the archives of one owner, newest first.
+  private func applyRules(_ archives: [StoredArchive], _ now: String) -> [[String]] {
+    let times = archives.map(\.effectiveTime)
+    let newest = times.first { $0 <= now }
+    var reasons = zip(archives, times).map { archive, time in
       var reasons: [String] = archive.hasUnknownTags ? ["its tags cannot be read"] : []
-      for tags in policy.tags {
+      for tags in tags {
         if tags.isEmpty, archive.tags.isEmpty { reasons.append("no tags") }
         if !tags.isEmpty, Set(tags).isSubset(of: archive.tags) {
           reasons.append("tag \(tags.joined(separator: ","))")
         }
       }
-      if let within = policy.within {
+      if let within {
         let limit = newest.map { Self.seconds($0, minus: within) } ?? .min
         if Self.seconds(time) > limit { reasons.append("within \(within)") }
       }
-      // Without a key, what an interrupted compaction has written again is only known by its time: it counts once.
-      if let counted, counted.archive.isLocked, archive.isLocked, counted.archive.effectiveTime == time {
-        return reasons + counted.reasons
+      return reasons
+    }
+    // Without a key, what an interrupted compaction has written again is only known by its time: it counts once.
+    var counting = Array(archives.indices)
+    for number in archives.indices.dropFirst() {
+      let other = counting[number - 1]
+      guard archives[number].isLocked, archives[other].isLocked, times[number] == times[other] else {
+        continue
       }
-      let isOldest = number == archives.count - 1
-      let found = buckets.indices.compactMap { buckets[$0].admit(number, time, isOldest) }
-      counted = (archive, found)
-      return reasons + found
+      counting[number] = other
     }
-  }
-
-  /// One of the rules that count: the newest archive of each period is kept. While there are fewer periods than the rule
-  /// has, the oldest archive is kept as well.
-  private struct Bucket {
-    let name: String
-    var remaining: Int
-    let period: (Int, String) -> any StringProtocol
-    var latest: String?
-
-    init(_ name: String, _ count: Int, period: @escaping (Int, String) -> any StringProtocol) {
-      (self.name, remaining, self.period) = (name, count, period)
+    for (name, path, period) in Self.counts where self[keyPath: path] > 0 {
+      var (remaining, latest, found): (Int, String?, String?) = (self[keyPath: path], nil, nil)
+      for number in archives.indices {
+        if counting[number] == number {
+          let current = period(number, times[number])
+          let (isNew, isOldest) = (current != latest, number == archives.count - 1)
+          found = remaining > 0 && (isNew || isOldest) ? (isNew ? name : "oldest \(name)") : nil
+          if found != nil { (latest, remaining) = (current, remaining - 1) }
+        }
+        reasons[number] += [found].compactMap { $0 }
+      }
     }
-
-    mutating func admit(_ number: Int, _ time: String, _ isOldest: Bool) -> String? {
-      guard remaining > 0 else { return nil }
-      let period = String(self.period(number, time))
-      let isNew = period != latest
-      guard isNew || isOldest else { return nil }
-      (latest, remaining) = (period, remaining - 1)
-      return isNew ? name : "oldest \(name)"
-    }
+    return reasons
   }
 
   /// The number of the week, from Monday to Sunday: 1970 began on a Thursday.

@@ -1,5 +1,6 @@
 import DrydockErrors
 import Formats
+import Foundation
 
 /// The rules for keeping archives, with restic's meaning. They apply to each app and instance by itself, and an archive that
 /// one rule keeps is kept.
@@ -25,7 +26,9 @@ public struct RetentionPolicy: Sendable, Equatable {
 
   /// The tags in a text such as `release,audited`; none in an empty one.
   package static func tagList(_ text: String) -> [String] {
-    text.split(separator: ",").map { String($0).trimmed }.filter { !$0.isEmpty }
+    text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }.filter {
+      !$0.isEmpty
+    }
   }
 }
 
@@ -63,19 +66,11 @@ extension RetentionPolicy {
 }
 
 extension RetentionPolicy {
-  private static var counts: [(key: String, path: WritableKeyPath<RetentionPolicy, Int>)] {
-    [
-      ("last", \.last), ("hourly", \.hourly), ("daily", \.daily), ("weekly", \.weekly),
-      ("monthly", \.monthly),
-      ("yearly", \.yearly),
-    ]
-  }
-
   /// Reads `retention:` of `drydock.yaml`.
   init(_ node: YAMLNode) throws {
     let reader = try YAMLReader(
       node, what: "`retention`", keys: Self.counts.map(\.key) + ["within", "tags"])
-    for (key, path) in Self.counts {
+    for (key, path, _) in Self.counts {
       guard let value = reader[key] else { continue }
       guard let number = Int(exactly: try value.integer("`\(key)`")), number >= 0 else {
         throw value.position.error("`\(key)` is the number of archives to keep, such as 7")
@@ -91,11 +86,5 @@ extension RetentionPolicy {
       }
     }
     tags = try reader.texts("tags")?.map(Self.tagList) ?? []
-  }
-}
-
-extension String {
-  fileprivate var trimmed: String {
-    String(drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
   }
 }

@@ -6,7 +6,6 @@ import ArchiveSigning
 import Cryptography
 import DrydockErrors
 import FileSystem
-import Foundation
 
 /// An archive that was written from another one.
 package struct CopyReport: Sendable {
@@ -46,45 +45,28 @@ package struct SnapshotCopy {
     var header = source.fullHeader()
     (header.exportedFrom, header.tool) = (source.header.archive, tool)
     return try write(
-      source, as: header, encryption: encryption, signing: signing,
-      to: ArchiveDestination(target, lockTimeout: 0), progress)
+      source, as: header, encryption: encryption,
+      to: ArchiveDestination(target, signing: signing, lockTimeout: 0), progress)
   }
 
-  /// Writes the archive that takes the place of another one when its chain is compacted.
+  /// Writes the snapshot of an archive.
   ///
   /// - Parameters:
+  ///   - header: its id is replaced by a new one.
   ///   - former: the archive that the new one is the difference to; nil for a full one.
-  ///   - newIDs: the new ids of archives that were written so, by their old ones.
-  ///   - status: of the old file, whose owner, mode and time the new one gets.
-  ///   - destination: the repository, locked.
-  static func compact(
-    _ source: Archive, since former: Archive?, tags: [String], _ newIDs: [Archive.ID: Archive.ID],
-    like status: FileStatus?, encryption: AgeTarget?, signing: [SigningKey],
-    to destination: ArchiveDestination, _ progress: WorkProgress?
-  ) throws -> CopyReport {
-    var header = former == nil ? source.fullHeader() : source.header
-    header.compactedFrom = source.header.archive
-    (header.kind, header.parent) = (former == nil ? .full : .incremental, former?.header.archive)
-    let renewed = { (id: String) in newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id }
-    header.follows = header.follows?.map(renewed)
-    header.followsOfSecond = header.followsOfSecond?.map(renewed)
-    return try write(
-      source, as: header, since: former, tags: tags, like: status, encryption: encryption, signing: signing,
-      to: destination, progress)
-  }
-
-  /// - Parameter header: its id is replaced by a new one.
-  private static func write(
+  ///   - status: of the file whose owner, mode and time the new one gets.
+  static func write(
     _ source: Archive, as header: Archive.Header, since former: Archive? = nil, tags: [String] = [],
-    like status: FileStatus? = nil, encryption: AgeTarget?, signing: [SigningKey],
-    to destination: ArchiveDestination, _ progress: WorkProgress?
+    like status: FileStatus? = nil, encryption: AgeTarget?, to destination: ArchiveDestination,
+    _ progress: WorkProgress?
   ) throws -> CopyReport {
     try source.checkExpansion()
     progress?.begin(.export, reading: source)
     var header = header
     header.archive = try .new()
-    let draft = try ArchiveDraft(
-      header, time: source.captureTime(), encryption: encryption, signing: signing, to: destination)
+    let draft = try DrydockError.locating(source.path) {
+      try ArchiveDraft(header, encryption: encryption, to: destination)
+    }
     do {
       var report = CopyReport(path: "", header: header, archiveBytes: 0)
       var copy = try SnapshotCopy(source, former.map { try ParentSnapshot($0.manifest) }, draft)
@@ -213,14 +195,6 @@ package struct SnapshotCopy {
 }
 
 extension Archive {
-  /// The capture's time.
-  func captureTime() throws -> Date {
-    guard let time = try? Date(header.time, strategy: .iso8601),
-      (0..<0x1p33).contains(time.timeIntervalSince1970)
-    else { throw DrydockError(.damaged, "its header has an invalid time", path: path) }
-    return time
-  }
-
   /// Reads a range of an entry's content, which is not compared with its hash.
   fileprivate func read(
     _ range: Range<UInt64>, of entry: ManifestEntry, _ body: (UnsafeRawBufferPointer) throws -> Void

@@ -44,7 +44,7 @@ public struct StoredArchive: Sendable {
     if case .open(let header) = access {
       label = ArchiveLabel(header)
     } else {
-      label = ArchiveName.label(of: lastName(path))
+      label = ArchiveLabel(fileName: lastName(path))
     }
   }
 
@@ -74,6 +74,11 @@ public struct StoredArchive: Sendable {
   public var owner: String { label?.owner ?? "?" }
   var ownerKey: String { label?.ownerKey ?? "?" }
   var nameKey: String { label?.nameKey ?? "?" }
+
+  /// See ``ArchiveLabel/isOf(app:instance:)``; none of an archive of which that is not known.
+  func isOf(app: String?, instance: String?) -> Bool {
+    label?.isOf(app: app, instance: instance) ?? false
+  }
 
   // MARK: Its place in time
 

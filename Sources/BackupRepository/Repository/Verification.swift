@@ -87,7 +87,7 @@ package struct Verification {
       try own.compare(tar) { try $0.expectEnd(own.reader.manifest) }
       try tar.requireSuperseded()
       _ = try archive.vaultExtract()
-      try own.signature?.signed.requireAllBytes(own.reader)
+      try own.signature?.payload.requireAllBytes(own.reader)
     }
     if data, let file = files[0] { read.insert(file) }
     return VerificationReport(

@@ -1,40 +1,33 @@
 import ArchiveManifest
-import ArchiveSigning
+import ArchiveFile
 import Cryptography
 import DrydockErrors
 import Foundation
+import Storage
 
 /// What is signed of an archive: a small text beside it, of which `sha256sum -c` takes the last line. It identifies the archive
 /// by what is in its header, so that the archive may be renamed, and binds all of its bytes.
-struct SignaturePayload: Equatable {
+struct SignaturePayload {
   var archive: Archive.ID
   /// The app in the form that names of archives have.
   var app: String
   /// SHA-256 of that form, a line feed, and the instance: its first 8 digits are the mark in the archive's name.
   var instance: SHA256.Digest
   var time: String
-  /// Bytes of the file.
-  var size: UInt64
-  /// The code over the header and the manifest, by which a part of the archive is verified without the rest.
-  var contents: SHA256.Digest
-  /// The name that the file had when it was signed.
-  var fileName: String
-  /// Of all bytes of the file.
-  var sha256: SHA256.Digest
+  var bytes: SignedBytes
+  /// The name that the file had when it was signed; empty before.
+  var fileName = ""
 
   static let sizeLimit = 4096
   private static let title = "# drydock archive statement 1"
 
-  init(
-    _ header: Archive.Header, fileName: String, size: UInt64, sha256: SHA256.Digest, contents: SHA256.Digest
-  ) throws {
-    (archive, app, time) = (header.archive, ArchiveName.plain(header.app), header.time)
-    instance = try Self.instance(of: header)
-    (self.size, self.contents, self.fileName, self.sha256) = (size, contents, fileName, sha256)
+  init(_ header: Archive.Header, _ bytes: SignedBytes) throws {
+    (archive, app, time) = (header.archive, ArchiveLabel.plain(header.app), header.time)
+    (instance, self.bytes) = (try Self.instance(of: header), bytes)
   }
 
   private static func instance(of header: Archive.Header) throws -> SHA256.Digest {
-    try SHA256.hash(Array((ArchiveName.plain(header.app) + "\n" + header.instance).utf8))
+    try SHA256.hash(Array((ArchiveLabel.plain(header.app) + "\n" + header.instance).utf8))
   }
 
   var text: [UInt8] {
@@ -45,9 +38,9 @@ struct SignaturePayload: Equatable {
       # app: \(app)
       # instance: \(instance)
       # time: \(time)
-      # size: \(size)
-      # contents: \(contents)
-      SHA256 (\(fileName)) = \(sha256)
+      # size: \(bytes.size)
+      # contents: \(bytes.contents)
+      SHA256 (\(fileName)) = \(bytes.sha256)
 
       """.utf8)
   }
@@ -55,9 +48,9 @@ struct SignaturePayload: Equatable {
   /// Reads a signature payload, which has exactly one form.
   ///
   /// - Throws: `DrydockError` with code `badSignature`, or `newerFormat`.
-  init(_ bytes: [UInt8]) throws {
+  init(_ written: [UInt8]) throws {
     let invalid = DrydockError(.badSignature, "the signature payload is malformed")
-    guard bytes.count <= Self.sizeLimit, let text = String(validating: bytes, as: UTF8.self) else {
+    guard written.count <= Self.sizeLimit, let text = String(validating: written, as: UTF8.self) else {
       throw invalid
     }
     var lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
@@ -82,10 +75,10 @@ struct SignaturePayload: Equatable {
       let sha256 = SHA256.Digest(hex: String(last[close.upperBound...]))
     else { throw invalid }
     (self.archive, self.app, self.instance, self.time) = (archive, app, instance, time)
-    (self.size, self.contents, self.sha256) = (size, contents, sha256)
+    bytes = SignedBytes(size: size, sha256: sha256, contents: contents)
     fileName = String(last[..<close.lowerBound])
     // Nothing but what was read may be signed: no more lines, no other spelling.
-    guard self.text == bytes, Self.isPlain(fileName), ArchiveName.plain(app) == app else { throw invalid }
+    guard self.text == written, Self.isPlain(fileName), ArchiveLabel.plain(app) == app else { throw invalid }
   }
 
   /// Whether `sha256sum -c` takes a name as it is.
@@ -94,9 +87,33 @@ struct SignaturePayload: Equatable {
       && !fileName.unicodeScalars.contains { $0 == "\\" || $0.properties.generalCategory == .control }
   }
 
+  /// Throws unless an open archive is the one that was signed. Nothing of it but the tables at its end and its header
+  /// was read before.
+  func requireOf(_ header: Archive.Header, _ json: [UInt8], _ reader: ArchiveReader) throws {
+    try requireOf(header)
+    guard bytes.size == reader.fileSize, try bytes.contents == reader.contentsCode(header: json) else {
+      throw DrydockError(
+        .badSignature, "its content is not what was signed; it was changed, or signed under other keys")
+    }
+  }
+
+  /// Throws unless a file that no key opens may be the one that was signed.
+  func requireOf(_ file: PlaceFile, _ label: ArchiveLabel?) throws {
+    guard bytes.size == file.size, label.map({ archive.description.hasPrefix($0.id) }) ?? true
+    else { throw DrydockError(.badSignature, "its signature payload is of another archive") }
+  }
+
+  /// Throws unless all bytes are those that were signed.
+  func requireAllBytes(_ reader: ArchiveReader) throws {
+    guard try reader.fileDigest() == bytes.sha256 else {
+      throw DrydockError(
+        .badSignature, "its bytes are not those that were signed; use another archive", path: reader.path)
+    }
+  }
+
   /// Throws unless the signature payload is of the archive with this header.
   func requireOf(_ header: Archive.Header) throws {
-    guard archive == header.archive, app == ArchiveName.plain(header.app), time == header.time,
+    guard archive == header.archive, app == ArchiveLabel.plain(header.app), time == header.time,
       try instance == Self.instance(of: header)
     else { throw DrydockError(.badSignature, "its signature payload is of another archive") }
   }

@@ -16,28 +16,18 @@ package enum SignatureState: Sendable, Equatable {
   /// - Parameters:
   ///   - names: all names of the place.
   ///   - require: throws unless a signature payload is the archive's.
-  init(
-    of archive: ContainerPath, among names: Set<[UInt8]>, at place: any Place, _ trusted: TrustedKeys?,
-    require: (SignatureFiles) throws -> Void
-  ) throws {
-    guard SignatureFiles.arePresent(of: archive, among: names) else {
-      self = .none
-      return
-    }
-    guard let trusted else {
-      self = .present
-      return
-    }
+  static func of(
+    _ archive: ContainerPath, among names: Set<[UInt8]>, at place: any Place, _ trusted: TrustedKeys?,
+    require: (SignaturePayload) throws -> Void
+  ) throws -> SignatureState {
+    guard SignaturePayload.isSigned(archive, among: names) else { return .none }
+    guard let trusted else { return .present }
     do {
-      guard let signed = try SignatureFiles(of: archive, at: place) else {
-        self = .none
-        return
-      }
-      let signer = try signed.signer(trusted)
-      try require(signed)
-      self = .trusted(signer)
+      guard let signed = try SignaturePayload.signed(archive, at: place, trusted) else { return .none }
+      try require(signed.payload)
+      return .trusted(signed.by)
     } catch let error as DrydockError where error.meansForgery || error.code == .newerFormat {
-      self = .refused(error.message)
+      return .refused(error.message)
     }
   }
 }

@@ -1,5 +1,6 @@
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -19,6 +20,8 @@ package struct ArchiveDestination: Sendable {
   /// It is locked, so that nothing is removed from it.
   private let folder: any Place
   private let fileName: ContainerPath?
+  /// The keys that sign the archive.
+  let signing: [SigningKey]
 
   /// The repository's path; nil for a file.
   var repository: String? { fileName == nil ? folder.path : nil }
@@ -29,8 +32,10 @@ package struct ArchiveDestination: Sendable {
   /// - Throws: `DrydockError`: `overlap` when the file exists, or the container and the destination contain each other;
   ///   `notFound`; `locked` while something is removed from the repository.
   package init(
-    _ target: ArchiveTarget, outside container: Container? = nil, lockTimeout: Double
+    _ target: ArchiveTarget, outside container: Container? = nil, signing: [SigningKey] = [],
+    lockTimeout: Double
   ) throws {
+    self.signing = signing
     switch target {
     case .repository(let path):
       var place = path
@@ -62,7 +67,9 @@ package struct ArchiveDestination: Sendable {
   }
 
   /// A repository that the caller has locked.
-  init(locked repository: any Place) { (folder, fileName) = (repository, nil) }
+  init(locked repository: any Place, signing: [SigningKey]) {
+    (folder, fileName, self.signing) = (repository, nil, signing)
+  }
 
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
@@ -154,21 +161,21 @@ package struct ArchiveDestination: Sendable {
   ///
   /// - Parameters:
   ///   - upload: of ``upload(_:in:as:)``.
-  ///   - signature: what is signed; nil for an archive without signature.
+  ///   - signed: what is signed of it; nil for an archive without signature.
   ///   - isAlone: whether nobody else writes under this name in a repository, because the id is new, or the lock exclusive: then
   ///     signatures are on disk before their archive. At a remote place they always are.
   /// - Throws: `DrydockError`: `overlap` when the name is taken.
   func publish(
-    _ upload: any PlaceUpload, size: UInt64, _ signature: SignatureDraft?, isAlone: Bool = false
+    _ upload: any PlaceUpload, size: UInt64, _ signed: SignaturePayload?, isAlone: Bool = false
   ) throws -> String {
     let (name, path) = (upload.name, folder.full(upload.name))
     // The signatures of an archive that is there are its own.
-    guard try signature == nil || folder.file(name) == nil else { throw Self.nameIsTaken(path) }
-    func unsigned() { if signature != nil { try? SignatureFiles.remove(of: name, at: folder) } }
+    guard try signed == nil || folder.file(name) == nil else { throw Self.nameIsTaken(path) }
+    func unsigned() { if signed != nil { try? SignaturePayload.removeFiles(of: name, at: folder) } }
     // Of two who write under one name in a directory, the one who has it signs.
     let signsFirst = (isAlone || folder.isRemote) && fileName == nil
     do {
-      if signsFirst { try signature?.write(name, at: folder, isNew: folder.isRemote) }
+      if signsFirst { try signed?.sign(name, at: folder, with: signing, isNew: folder.isRemote) }
       try folder.requireLocked()
       guard try upload.publish(size: size) != nil else { throw Self.nameIsTaken(path) }
     } catch {
@@ -178,7 +185,7 @@ package struct ArchiveDestination: Sendable {
       throw error
     }
     if !signsFirst {
-      do { try signature?.write(name, at: folder) } catch {
+      do { try signed?.sign(name, at: folder, with: signing) } catch {
         try? folder.remove(name)
         unsigned()
         throw error
@@ -201,7 +208,7 @@ package struct ArchiveDestination: Sendable {
     else { return }
     let name = try ContainerPath(lastName(path))
     try folder.remove(name)
-    try SignatureFiles.remove(of: name, at: folder)
+    try SignaturePayload.removeFiles(of: name, at: folder)
     throw DrydockError(
       .changedMeanwhile,
       "an archive that the new one needs (\(missing.short)) was removed meanwhile, so the new one was removed, too; run it "

@@ -2,11 +2,9 @@ import ArchiveManifest
 import AgeEncryption
 import AppStores
 import ArchiveFile
-import ArchiveSigning
 import Cryptography
 import DrydockErrors
 import FileSystem
-import Formats
 import Foundation
 import Storage
 import SystemPackage
@@ -20,7 +18,8 @@ final class ArchiveDraft {
   let isEncrypted: Bool
   let header: Archive.Header
   let names: MemberNames
-  private let time: Date
+  /// The modification time of members that are not paths of the container, in nanoseconds since 1970.
+  private let modified: Int64
   private let destination: ArchiveDestination
   private let scratch: ScratchDirectory
   /// For plain data of an encrypted archive: the destination may be on another person's disk.
@@ -28,7 +27,6 @@ final class ArchiveDraft {
   /// A private directory for plain data.
   let work: Directory
   private let file: FileDescriptor
-  private let signing: [SigningKey]
   /// The header's bytes.
   private let json: [UInt8]
   private let upload: any PlaceUpload
@@ -39,14 +37,15 @@ final class ArchiveDraft {
   private static let fileName: ContainerPath = "archive", manifestName: ContainerPath = "manifest"
 
   /// - Parameters:
-  ///   - time: of the capture.
   ///   - encryption: the recipients; nil for an archive that everybody can read.
-  ///   - signing: the keys that sign it.
   init(
-    _ header: Archive.Header, time: Date, encryption: AgeTarget?, signing: [SigningKey] = [],
-    to destination: ArchiveDestination
+    _ header: Archive.Header, encryption: AgeTarget?, to destination: ArchiveDestination
   ) throws {
-    (self.header, self.time, self.destination, self.signing) = (header, time, destination, signing)
+    guard let time = try? Date(header.time, strategy: .iso8601) else {
+      throw DrydockError(.damaged, "its header has an invalid time")
+    }
+    modified = Int64(time.timeIntervalSince1970) * 1_000_000_000
+    (self.header, self.destination) = (header, destination)
     names = header.memberNames
     json = try header.encoded()
     isEncrypted = encryption != nil
@@ -59,9 +58,7 @@ final class ArchiveDraft {
       work = plain.directory
       plainScratch = consume plain
     }
-    let fileNames = ArchiveName.candidates(
-      app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
-      parent: header.parent, followsLater: header.follows != nil, isEncrypted: encryption != nil)
+    let fileNames = ArchiveLabel(header).fileNames(isEncrypted: encryption != nil)
     var created: FileDescriptor?
     var begun: (any PlaceUpload)?
     do {
@@ -74,7 +71,7 @@ final class ArchiveDraft {
       var written: (@Sendable (UInt64) throws -> Void)?
       if upload.isSent { written = { try upload.extend(to: $0) } }
       archive = try ArchiveWriter(
-        to: file, encryption: encryption, isSigned: !signing.isEmpty, written: written)
+        to: file, encryption: encryption, isSigned: !destination.signing.isEmpty, written: written)
       manifest = try ManifestWriter(path: work.full(Self.manifestName), archive: header.archive)
       (self.file, self.upload) = (file, upload)
     } catch {
@@ -99,9 +96,6 @@ final class ArchiveDraft {
     if !isPublished { upload.cancel() }
     try? file.close()
   }
-
-  /// The modification time of members that are not paths of the container, in nanoseconds since 1970.
-  private var modified: Int64 { Int64(time.timeIntervalSince1970) * 1_000_000_000 }
 
   /// An error of writing the archive, with its place and advice.
   func explained(_ error: DrydockError) -> DrydockError {
@@ -187,15 +181,13 @@ final class ArchiveDraft {
   func publish(tags: [String] = [], like status: FileStatus? = nil) throws -> (path: String, size: UInt64) {
     let location = try addManifest()
     let size = try archive.finish(manifest: location)
-    let signature = try archive.signed(header: json, manifest: location).map {
-      SignatureDraft(header: header, bytes: $0, keys: signing)
-    }
+    let signed = try archive.signed(header: json, manifest: location).map { try SignaturePayload(header, $0) }
     self.location = location
     if let status { try scratch.directory.makeLike(status, Self.fileName) }
     try scratch.directory.syncFile(file, Self.fileName)
     try destination.write(tags: tags, of: header.archive)
     do {
-      let path = try destination.publish(upload, size: size, signature, isAlone: true)
+      let path = try destination.publish(upload, size: size, signed, isAlone: true)
       isPublished = true
       return (path, size)
     } catch let error as DrydockError {

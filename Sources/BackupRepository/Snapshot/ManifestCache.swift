@@ -76,7 +76,7 @@ package struct ManifestCache: Sendable {
     guard let folder = try folder(repository.path, app, instance), try folder.status(name) != nil else {
       return nil
     }
-    let names = try folder.names().filter(ArchiveName.isArchive)
+    let names = try folder.names().filter(ArchiveLabel.isFileName)
     var chain = [try entry(name, in: folder)]
     while let parent = chain[chain.count - 1].record.header.parent, chain.count < Manifest.longestChain {
       // A name has the beginning of the id.
@@ -95,7 +95,7 @@ package struct ManifestCache: Sendable {
   }
 
   private static func label(_ name: [UInt8]) -> ArchiveLabel? {
-    ArchiveName.label(of: String(decoding: name, as: UTF8.self))
+    ArchiveLabel(fileName: String(decoding: name, as: UTF8.self))
   }
 
   private func entry(_ name: ContainerPath, in folder: Directory) throws -> Entry {
@@ -211,7 +211,7 @@ package struct ManifestCache: Sendable {
     let start = chain[chain.count - 1].time
     // An archive that is published while this runs is in the second list if its manifest is in the first.
     let unused = try folder.names().filter { name in
-      ArchiveName.isArchive(name)
+      ArchiveLabel.isFileName(name)
         && !chain.contains { $0.archive.short == Self.label(name)?.id.prefix(8) ?? "" }
     }
     let present = unused.isEmpty ? [] : Set(try repository.list().names)

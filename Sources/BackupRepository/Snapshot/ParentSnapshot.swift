@@ -18,9 +18,8 @@ extension Manifest {
   func requireSigned(besides newest: String, _ trusted: TrustedKeys) throws {
     let place = try Places.ofFile(newest).place
     for part in parts {
-      let (signed, _) = try SignatureFiles.trusted(
-        of: place.full(ContainerPath(lastName(part.path))), trusted)
-      try signed.payload.requireOf(part.header)
+      try SignaturePayload.trusted(of: place.full(ContainerPath(lastName(part.path))), trusted)
+        .payload.requireOf(part.header)
     }
   }
 
@@ -197,9 +196,9 @@ extension Snapshot {
         let reason = "no key opens the newest archive, \(name)"
         return (nil, options.cache == nil ? reason : "\(reason), and the cache does not have its manifest")
       } else {
-        let part = try ArchivePart(
-          path: newest.path, present.file(ContainerPath(name)), keys: keys, trusted: trusted, usesCache: true)
-        found = try Archive(part, keys: keys, trusted: trusted, usesCache: true).manifest
+        found = try Archive(
+          path: newest.path, present.file(ContainerPath(name)), keys: keys, trusted: trusted, usesCache: true
+        ).manifest
       }
       // Who is to read the new archive must be able to read those that it needs.
       guard try found.parts[0].recipients() == options.encryption?.recipientsDigest() else {

@@ -25,7 +25,8 @@ package enum Snapshot {
   ) throws -> SnapshotReport {
     for tag in options.tags { try ArchiveTags.valid(tag) }
     // The repository first: while this waits for it, the container is free for others.
-    let destination = try ArchiveDestination(target, outside: container, lockTimeout: options.lockTimeout)
+    let destination = try ArchiveDestination(
+      target, outside: container, signing: options.signing, lockTimeout: options.lockTimeout)
     let locked =
       try locked
       ?? LockedContainer(ContainerLock(container, exclusive: false, timeout: options.lockTimeout))
@@ -52,7 +53,8 @@ package enum Snapshot {
     let present = try destination.present()
     let others = present.map { destination.archives(of: header.app, header.instance, among: $0) } ?? []
     let clockWarning = others.first.flatMap { $0.label.time > header.time ? $0 : nil }.map {
-      ClockWarning($0.label, $0.path, now) ?? ClockWarning(header, after: $0.label, $0.path)
+      ClockWarning(future: $0.label.time, of: $0.path, now: now)
+        ?? ClockWarning(kind: .later, archive: $0.path, time: $0.label.time, otherTime: header.time)
     }
     var options = options
     options.missing.skipped += container.lost.map { SkippedPath(path: $0, reason: .unreadable) }
@@ -71,31 +73,31 @@ package enum Snapshot {
     if parent == nil { header.followsOfSecond = named { $0 == header.time } }
     var report: SnapshotReport
     do {
-      report = try write(container, header, parent, options, now, locked, to: destination)
+      report = try write(container, header, parent, options, locked, to: destination)
       report.parentProblem = parentProblem
     } catch let error as DrydockError {
       // A damaged archive must not prevent the next one.
       guard let path = parent?.parts.map(\.path).first(where: { $0 == error.path }) else { throw error }
       header.followsOfSecond = named { $0 == header.time }
-      report = try write(container, header, nil, options, now, locked, to: destination)
+      report = try write(container, header, nil, options, locked, to: destination)
       report.parentProblem = "\(lastName(path)) cannot be read: \(error.message)"
     }
     report.versionProblem = version.problem
     report.clockWarning = clockWarning
     report.isPlainAmongEncrypted =
-      !report.isEncrypted && others.contains { $0.path.hasSuffix(ArchiveName.encryptedSuffix) }
+      !report.isEncrypted && others.contains { $0.path.hasSuffix(ArchiveLabel.encryptedSuffix) }
     return report
   }
 
   /// Writes an archive: the difference to a parent, or a full one.
   private static func write(
     _ container: Container, _ header: Archive.Header, _ parent: Manifest?, _ options: SnapshotOptions,
-    _ now: Date, _ locked: LockedContainer, to destination: ArchiveDestination
+    _ locked: LockedContainer, to destination: ArchiveDestination
   ) throws -> SnapshotReport {
     var header = header
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
     let draft = try ArchiveDraft(
-      header, time: now, encryption: options.encryption, signing: options.signing, to: destination)
+      header, encryption: options.encryption, to: destination)
     options.progress?.begin(.snapshot)
     do {
       let former = try parent.map {

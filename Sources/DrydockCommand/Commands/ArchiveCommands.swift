@@ -171,7 +171,7 @@ struct ShowCommand: Subcommand {
     var keys = try key.keys()
     let opened = try source.repository.open(
       source.archive, configuration, &keys, source.expansion, trusted: trusted)
-    let isSigned = try opened.signer != nil || Archive.hasSignaturePayload(path: opened.path)
+    let isSigned = try opened.signer != nil || Archive.hasSignature(path: opened.path)
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }
     // One after the other: an archive may have a million.

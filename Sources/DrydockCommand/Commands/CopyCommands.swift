@@ -133,8 +133,8 @@ struct RekeyCommand: ProgressSubcommand {
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try archives.repository.archive(name, configuration, keys)
-        let report = try Rekey.run(
-          path: path, keys: keys.opening(path), limit: limit, to: target, encryption: encryption,
+        let report = try Repository.rekey(
+          path, keys: keys.opening(path), limit: limit, to: target, encryption: encryption,
           signing: signing, lockTimeout: wait.timeout(), progress: display.progress)
         reports.append(report)
         if report.losesSignature {
@@ -154,7 +154,7 @@ struct RekeyCommand: ProgressSubcommand {
         Output.error("rekey failed: \(failure.text)")
       }
     }
-    let warnings = ((try? Rekey.warnings(about: reports, keys: keys.quick)) ?? [])
+    let warnings = ((try? Repository.rekeyWarnings(about: reports, keys: keys.quick)) ?? [])
       .map { Advice.added(to: $0) }
     for warning in warnings { Output.warning(warning) }
     if common.json { Output.json(["archives": rekeyed, "failed": failed, "warnings": warnings]) }

@@ -158,7 +158,8 @@ struct ForgetCommand: ProgressSubcommand {
       "unattributed": report.unattributed,
       "compacted": report.compacted.map { chain -> ResultObject in
         [
-          "app": chain.app, "instance": chain.instance, "kept": chain.kept, "removed": chain.removed,
+          "app": chain.kept[0].app, "instance": chain.kept[0].instance, "kept": chain.kept.count,
+          "removed": chain.needed.count,
           "bytes_before": chain.bytesBefore, "bytes_after": chain.bytesAfter,
         ]
       },
@@ -194,12 +195,12 @@ struct ForgetCommand: ProgressSubcommand {
     }
     for chain in report.compacted {
       Output.line(
-        "\(dryRun ? "would compact" : "compacted") \(chain.app)/\(chain.instance): "
-          + "\(NumberText.count(chain.kept, "archive")) without \(chain.removed) that they needed, from "
+        "\(dryRun ? "would compact" : "compacted") \(chain.kept[0].owner): "
+          + "\(NumberText.count(chain.kept.count, "archive")) without \(chain.needed.count) that they needed, from "
           + "\(NumberText.size(chain.bytesBefore)) to \(dryRun ? "about " : "")\(NumberText.size(chain.bytesAfter))"
           .printable)
     }
-    let count = report.removed.count + report.compacted.map(\.removed).reduce(0, +)
+    let count = report.removed.count + report.compacted.map(\.needed.count).reduce(0, +)
     let removed = NumberText.count(count, "archive")
     Output.line(
       count == 0

@@ -96,7 +96,9 @@ struct RestoreCommand: ProgressSubcommand {
       for: try? Container(at: container.path, configuration: configuration, instance: container.instance),
       trusted: trust.keys(configuration), warnsOfClocks: true, acceptsGap: true)
     // For one of a repository the warning was printed.
-    if source.archive == archive.path, let warning = ClockWarning(archive.header, path: archive.path) {
+    if source.archive == archive.path,
+      let warning = ClockWarning(future: archive.header.time, of: archive.path)
+    {
       Output.warn([warning])
     }
     // What an interrupted command left is ended before the container is looked at.

@@ -63,7 +63,7 @@ struct TrustOptions: ParsableArguments {
   }
 
   static func standing(_ configuration: ContainerConfiguration) throws -> TrustedKeys? {
-    guard let text = Environment["TRUSTED"] else { return try configuration.trusted?.keys() }
+    guard let text = Environment["TRUSTED"] else { return try configuration.trustedKeys() }
     let named = text.split(separator: ":").map(String.init)
     // With no file, archives would be read that nobody has signed.
     guard !named.isEmpty else {
