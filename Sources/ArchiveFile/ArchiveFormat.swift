@@ -108,8 +108,8 @@ struct SeekTable: Sendable {
   }
 }
 
-/// Where in an archive its manifest is: the content of one member.
-package struct ManifestLocation: Hashable, Sendable {
+/// Where in an archive the content of one of Drydock's own members is: of the manifest, of the vault's items.
+package struct MemberLocation: Hashable, Sendable {
   /// Where the content starts in the tar stream, and its length, in bytes.
   package let offset: UInt64, length: UInt64
   package let sha256: SHA256.Digest
@@ -132,7 +132,7 @@ package struct ManifestLocation: Hashable, Sendable {
 ///     u64  length            of the content
 ///     32 B sha256            of the content
 ///     8 B  check             first 8 bytes of the SHA-256 of all bytes of the frame before it
-extension ManifestLocation {
+extension MemberLocation {
   static let payloadSize = 72
   static let frameSize = 8 + payloadSize
   private static let magic = Array("drydock\0".utf8)

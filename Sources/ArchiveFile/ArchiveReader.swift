@@ -10,7 +10,7 @@ import DrydockErrors
 ///
 /// Used from one thread; decompression may run on others.
 package final class ArchiveReader {
-  package let manifest: ManifestLocation
+  package let manifest: MemberLocation
   package let fileSize: UInt64
   /// The file's path or URL, for errors.
   package let path: String?
@@ -100,7 +100,7 @@ extension ArchiveReader {
   /// - Throws: `DrydockError`: `.notAnArchive`, `.truncated`, `.damaged`, `.limit`, `.newerFormat`, `.io`.
   private static func tables(
     _ archive: ArchiveSource
-  ) throws -> (index: FrameIndex, manifest: ManifestLocation, bytesRead: UInt64) {
+  ) throws -> (index: FrameIndex, manifest: MemberLocation, bytesRead: UInt64) {
     let size = archive.size
     guard size > 0 else { throw DrydockError.truncated("the file is empty") }
     let head = try archive.readExactly(Int(min(size, headSize)), at: 0)
@@ -117,19 +117,19 @@ extension ArchiveReader {
     let entries = try SeekTable.decode(try archive.readExactly(tableSize, at: tableOffset), count: count)
     let index = try FrameIndex(entries, tableOffset: tableOffset)
 
-    let frame = try archive.readExactly(ManifestLocation.frameSize, at: index.locationOffset)
+    let frame = try archive.readExactly(MemberLocation.frameSize, at: index.locationOffset)
     let isSkippable = frame.withUnsafeBytes {
       $0.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.locationMagic
-        && $0.littleEndian(at: 4, as: UInt32.self) == UInt32(ManifestLocation.payloadSize)
+        && $0.littleEndian(at: 4, as: UInt32.self) == UInt32(MemberLocation.payloadSize)
     }
     guard isSkippable else {
       throw DrydockError.damaged("the manifest's location is not where the seek table says")
     }
-    let manifest = try ManifestLocation(frame: frame)
+    let manifest = try MemberLocation(frame: frame)
     guard manifest.offset <= index.tarSize, manifest.length <= index.tarSize - manifest.offset else {
       throw DrydockError.damaged("the manifest's location is outside of the archive")
     }
-    return (index, manifest, UInt64(head.count + tableSize + ManifestLocation.frameSize))
+    return (index, manifest, UInt64(head.count + tableSize + MemberLocation.frameSize))
   }
 
   private static func checkHead(_ head: [UInt8]) throws {

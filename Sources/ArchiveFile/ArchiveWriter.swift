@@ -40,7 +40,7 @@ package final class ArchiveWriter {
   package func cancel() { frames.cancel() }
 
   /// What a signature binds, once the archive is finished; nil unless that was asked for at the beginning.
-  package func signed(header: [UInt8], manifest: ManifestLocation) throws -> SignedBytes? {
+  package func signed(header: [UInt8], manifest: MemberLocation) throws -> SignedBytes? {
     try sink.signed(header: header, manifest: manifest.sha256)
   }
 
@@ -127,7 +127,7 @@ package final class ArchiveWriter {
   }
 
   /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table. Returns the file's size.
-  package func finish(manifest: ManifestLocation) throws -> UInt64 {
+  package func finish(manifest: MemberLocation) throws -> UInt64 {
     guard case .betweenMembers = state else { throw misuse("finish the archive") }
     guard manifest.offset <= tarPosition, manifest.length <= tarPosition - manifest.offset else {
       throw DrydockError(.invalidUse, "the manifest's location is outside of the archive")

@@ -175,9 +175,9 @@ struct FrameIndex: Sendable {
   /// Expects the table's entries and its place in the file. Throws `DrydockError` when they disagree.
   init(_ entries: [SeekTable.Entry], tableOffset: UInt64) throws {
     guard let last = entries.last else { throw DrydockError.damaged("the seek table is empty") }
-    guard last.plainSize == 0, last.compressedSize == UInt32(ManifestLocation.frameSize),
+    guard last.plainSize == 0, last.compressedSize == UInt32(MemberLocation.frameSize),
       last.checksum == ArchiveFormat.checksumOfNothing
-    else { throw ManifestLocation.missing }
+    else { throw MemberLocation.missing }
     var frames: [ArchiveFrame] = []
     frames.reserveCapacity(entries.count - 1)
     var file: UInt64 = 0
@@ -200,7 +200,7 @@ struct FrameIndex: Sendable {
       file += UInt64(entry.compressedSize)
       tar += UInt64(entry.plainSize)
     }
-    guard file + UInt64(ManifestLocation.frameSize) == tableOffset else {
+    guard file + UInt64(MemberLocation.frameSize) == tableOffset else {
       throw DrydockError.damaged("the seek table's sizes do not add up to the file's")
     }
     self.frames = frames

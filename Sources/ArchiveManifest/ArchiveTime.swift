@@ -1,7 +1,7 @@
 import Formats
 
-/// Times of archives, all UTC, as text: it sorts as the times do.
-package enum ArchiveTime {
+/// Times of archives, as text: it sorts as the times do.
+extension UTCTime {
   /// Whether a text is a time as in headers, such as `2026-11-20T10:15:00Z`.
   package static func isWhole(_ text: String) -> Bool { text.utf8.count == 20 && beginning(text) != nil }
 

@@ -12,6 +12,11 @@ package final class Manifest {
   private let removed: [Set<ContainerPath>]
   /// Whether the chain has all archives; else entries may name others, and paths are missing.
   private let isComplete: Bool
+  /// Where contents are, once one was searched: in sorted lists, which take 24 bytes for a file. All sizes; and of each
+  /// entry the start of its hash, and the number of the manifest and of the row in it.
+  private var sizes: [UInt64] = [], hashes: [(key: UInt64, place: UInt64)] = []
+  private var isIndexed = false
+  private lazy var rows = parts.map { $0.entries() }
 
   /// More archives in one chain are refused.
   package static let longestChain = 1000
@@ -28,14 +33,10 @@ package final class Manifest {
 
   /// Visits all entries in the order of their paths: parents first.
   ///
-  /// - Parameter own: called before with each entry of each part, with the part's index, in the order of its paths.
-  /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, not in order, below a file or link, or has no
-  ///   content; and what the visits throw.
-  package func entries(
-    _ visit: (ManifestEntry) throws -> Void, own: (Int, ManifestEntry) throws -> Void = { _, _ in }
-  ) throws {
-    var entries = MergedEntries(self)
-    while let entry = try entries.next(own: own) { try visit(entry) }
+  /// - Throws: see ``MergedEntries/next(own:)``; and what the visit throws.
+  package func entries(_ visit: (ManifestEntry) throws -> Void) throws {
+    var entries = try MergedEntries(self)
+    while let entry = try entries.next() { try visit(entry) }
   }
 
   /// One entry; nil when the snapshot does not have the path.
@@ -83,8 +84,8 @@ package final class Manifest {
   }
 
   /// The kind of each stored path, for decisions before anything is read; the entries themselves are checked by
-  /// ``entries(_:own:)``. And the stored directories that a flag of their own excludes, with the flag's rule: an explicit include
-  /// brought them in. A directory with a stored cache tag counts, whatever the content of that file.
+  /// ``entries(_:)``. And the stored directories that a flag of their own excludes, with the flag's rule: an explicit
+  /// include brought them in. A directory with a stored cache tag counts, whatever the content of that file.
   package func kinds() throws -> (
     kinds: PathTable<ManifestEntry.Kind>, flagged: [ContainerPath: Exclusion.Rule]
   ) {
@@ -122,6 +123,54 @@ package final class Manifest {
     }
     return try blocks.digest(size: entry.size) == entry.digest ? blocks : nil
   }
+
+  // MARK: Contents by their hashes
+
+  /// Whether some content of that size is stored: only then it is searched.
+  package func hasContent(ofSize size: UInt64) throws -> Bool {
+    try makeIndex()
+    let found = sizes.indices.first(since: { sizes[$0] >= size })
+    return found < sizes.count && sizes[found] == size
+  }
+
+  /// The places of a content; nil when it is not stored.
+  ///
+  /// - Parameters:
+  ///   - isDatabase: whether the hash is a database's, which takes some bytes as zero.
+  ///   - earlier: an entry that mostly has it: then nothing is searched.
+  package func places(
+    of digest: SHA256.Digest, size: UInt64, isDatabase: Bool, earlier: ManifestEntry?
+  ) throws -> Extents? {
+    func hasContent(_ entry: ManifestEntry) -> Bool {
+      entry.digest == digest && entry.size == size && (entry.kind == .database) == isDatabase
+        && !entry.extents.isEmpty
+    }
+    if let earlier, hasContent(earlier) { return earlier.extents }
+    try makeIndex()
+    let key = digest.firstHalf.high
+    let start = hashes.indices.first(since: { hashes[$0].key >= key })
+    for (_, place) in hashes[start...].prefix(while: { $0.key == key }) {
+      let (part, row) = (Int(place >> 40), Int64(place & 0xff_ffff_ffff))
+      if let entry = try rows[part].value(row), hasContent(entry) { return entry.extents }
+    }
+    return nil
+  }
+
+  private func makeIndex() throws {
+    if isIndexed { return }
+    (sizes, hashes) = ([], [])
+    for (number, part) in parts.enumerated() {
+      try part.contents { row, size, digest in
+        sizes.append(size)
+        hashes.append((digest.firstHalf.high, UInt64(number) << 40 | UInt64(row)))
+      }
+    }
+    sizes.sort()
+    hashes.sort { $0.key < $1.key }
+    isIndexed = true
+  }
+
+  // MARK: Sizes
 
   /// Bytes of the content of all entries in all manifests: at least those of the snapshot.
   package func contentSize() throws -> UInt64 {
@@ -194,29 +243,39 @@ private struct MergedRows<Value> {
   }
 }
 
-/// The entries of a snapshot in the order of their paths, checked one by one.
+/// The entries of a snapshot in the order of their paths, checked one by one. What the container has is compared with
+/// them in the same order.
 package struct MergedEntries {
   private let manifest: Manifest
   private var rows: MergedRows<ManifestEntry>
-  private var check: ExcludedEntryCheck?
   private var previous: (path: ContainerPath, isDirectory: Bool)?
   /// In each archive, where the last content ends. Contents lie in the order of the entries and share no bytes, so that a small
   /// archive cannot hold the same large content a million times.
   private var ends: [UInt64]
+  /// What no entry may be, in the order of the paths: a path that a rule excludes, unless the manifest declares that it
+  /// stores those, and Drydock's own state in any case. Then the number of the next one, and the last one.
+  private let excluded: [ExcludedPath]
+  private let storesExcluded: Bool
+  private var nextExcluded = 0
+  private var lastExcluded: ExcludedPath?
   /// Where the entry is that came last.
   package private(set) var place: (part: Int, row: Int64) = (0, 0)
+  /// The entry that comes next, once it was looked at for a path; nil at the end.
+  private var head: ManifestEntry??
 
-  package init(_ manifest: Manifest) {
+  package init(_ manifest: Manifest) throws {
     self.manifest = manifest
     rows = MergedRows(manifest, manifest.parts.map { $0.entries() }, by: \.path)
     ends = manifest.parts.map { _ in 0 }
+    excluded = try manifest.excluded().sorted { $0.path < $1.path }
+    storesExcluded = try manifest.storesExcluded()
   }
 
+  /// - Parameter own: called before with each entry of each part, with the part's index, in the order of its paths.
+  /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, not in order, below a file or link, or has
+  ///   no content.
   package mutating func next(own: (Int, ManifestEntry) throws -> Void = { _, _ in }) throws -> ManifestEntry?
   {
-    if check == nil {
-      check = try ExcludedEntryCheck(manifest.excluded(), storesExcluded: manifest.storesExcluded())
-    }
     let parts = manifest.parts
     let found = try rows.next { part, entry in
       if let content = entry.extents.member(in: parts[part].archive) {
@@ -242,32 +301,35 @@ package struct MergedEntries {
     if let previous, !previous.isDirectory, entry.path.isInside(previous.path) {
       throw manifest.parts[0].wrong("\(entry.path) below \(previous.path), which is not a directory")
     }
-    if let exclusion = check?.forbidding(entry.path) {
+    if let exclusion = exclusion(of: entry.path) {
       throw manifest.parts[0].wrong(
         "\(entry.path), which it lists as excluded (\(exclusion.description))")
     }
     try manifest.check(entry)
     previous = (entry.path, entry.kind == .directory)
   }
-}
 
-/// Finds entries of a snapshot that are asked for in the order of their paths.
-package struct EntriesInOrder {
-  private var entries: MergedEntries
-  private var next: ManifestEntry?
-
-  package init(_ manifest: Manifest) throws {
-    entries = MergedEntries(manifest)
-    next = try entries.next()
+  /// The rule that forbids an entry; nil when none does.
+  private mutating func exclusion(of path: ContainerPath) -> Exclusion? {
+    while nextExcluded < excluded.count, excluded[nextExcluded].path <= path {
+      let next = excluded[nextExcluded]
+      // A path below an excluded directory may be listed too; the directory covers it.
+      if lastExcluded.map({ !next.path.isInside($0.path) }) ?? true { lastExcluded = next }
+      nextExcluded += 1
+    }
+    guard let lastExcluded, path == lastExcluded.path || path.isInside(lastExcluded.path) else { return nil }
+    return storesExcluded && lastExcluded.exclusion.rule != .state ? nil : lastExcluded.exclusion
   }
+
+  // MARK: Entries at paths that come in their order
 
   /// The entry at a path, and the paths before it that were not asked for: the container does not have them.
   package mutating func entry(
     at path: ContainerPath
   ) throws -> (entry: ManifestEntry?, gone: [ContainerPath]) {
     let gone = try remaining { $0 < path }
-    guard let found = next, found.path == path else { return (nil, gone) }
-    next = try entries.next()
+    guard case let found?? = head, found.path == path else { return (nil, gone) }
+    head = nil
     return (found, gone)
   }
 
@@ -276,35 +338,12 @@ package struct EntriesInOrder {
 
   private mutating func remaining(_ isBefore: (ContainerPath) -> Bool) throws -> [ContainerPath] {
     var paths: [ContainerPath] = []
-    while let entry = next, isBefore(entry.path) {
+    while true {
+      let entry: ManifestEntry? = if let head { head } else { try next() }
+      head = .some(entry)
+      guard let entry, isBefore(entry.path) else { return paths }
       paths.append(entry.path)
-      next = try entries.next()
+      head = nil
     }
-    return paths
-  }
-}
-
-/// Finds entries that a manifest must not have: excluded ones, unless it declares that it stores them, and Drydock's own
-/// state in any case. Used once, in the order of the entries.
-struct ExcludedEntryCheck {
-  private let excluded: [ExcludedPath]
-  private let storesExcluded: Bool
-  private var next = 0
-  private var current: ExcludedPath?
-
-  init(_ excluded: [ExcludedPath], storesExcluded: Bool) {
-    self.excluded = excluded.sorted { $0.path < $1.path }
-    self.storesExcluded = storesExcluded
-  }
-
-  /// The rule that forbids this entry; nil when none does.
-  mutating func forbidding(_ path: ContainerPath) -> Exclusion? {
-    while next < excluded.count, excluded[next].path <= path {
-      // A path below an excluded directory may be listed too; the directory covers it.
-      if current.map({ !excluded[next].path.isInside($0.path) }) ?? true { current = excluded[next] }
-      next += 1
-    }
-    guard let current, path == current.path || path.isInside(current.path) else { return nil }
-    return storesExcluded && current.exclusion.rule != .state ? nil : current.exclusion
   }
 }

@@ -6,24 +6,23 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// Opens a manifest's bytes as a database, whatever hostile content they have.
-///
-/// Before SQLite sees the file, its header must be the one that the format prescribes. Then the schema must equal ours,
-/// so that no view, trigger, virtual table or generated column can run anything; and SQLite's check of the whole file
-/// must pass, which visits each page once: a tree with a cycle would otherwise be read without end. Nothing is ever written, so that SQLite's defensive mode, which keeps
-/// SQL from writing to the schema, has nothing to add (and cannot be switched on from Swift).
-enum ManifestFile {
+/// Before SQLite sees a manifest, the header of the file must be the one that the format prescribes. Then the schema
+/// must equal ours, so that no view, trigger, virtual table or generated column can run anything; and SQLite's check of
+/// the whole file must pass, which visits each page once: a tree with a cycle would otherwise be read without end.
+/// Nothing is ever written, so that SQLite's defensive mode, which keeps SQL from writing to the schema, has nothing to
+/// add (and cannot be switched on from Swift).
+extension DatabaseQueue {
   /// The header of a database: bytes 0 to 99.
   private static let headerSize = 100
   private static let pageSize: UInt64 = 4096
 
-  /// Opens a manifest in an unlinked file.
+  /// Opens a manifest in an unlinked file, whatever hostile content it has.
   ///
   /// - Parameters:
   ///   - path: the archive's, for messages.
   ///   - write: writes the manifest's bytes.
   /// - Throws: `DrydockError` with code `damaged`, `DatabaseError`, and what `write` throws.
-  static func open(_ path: String, write: (FileDescriptor) throws -> Void) throws -> DatabaseQueue {
+  static func manifest(_ path: String, write: (FileDescriptor) throws -> Void) throws -> DatabaseQueue {
     // Opened, then removed with its directory: SQLite needs a name only to open it.
     let scratch = try ScratchDirectory.temporary()
     let name: ContainerPath = "manifest.sqlite"
@@ -33,17 +32,19 @@ enum ManifestFile {
       let file = try scratch.directory.createFile(name)
       defer { try? file.close() }
       try write(file)
-      guard try hasExpectedHeader(file) else {
+      guard try hasManifestHeader(file) else {
         throw DrydockError(
           .damaged, "its manifest is not a database with the format's header", path: path)
       }
     }
-    return try open(file: scratch.directory.full(name), path)
+    let queue = try DatabaseQueue.untrusted(scratch.directory.full(name))
+    try queue.read { try checkManifest($0, path) }
+    return queue
   }
 
   /// A whole number of pages of 4,096 bytes, in rollback-journal mode and UTF-8, without free pages, vacuum, reserved bytes or an
   /// application's marks, and its schema in the first page alone.
-  private static func hasExpectedHeader(_ file: FileDescriptor) throws -> Bool {
+  private static func hasManifestHeader(_ file: FileDescriptor) throws -> Bool {
     let size = UInt64(clamping: try file.seek(offset: 0, from: .end))
     let bytes = try file.bytes(headerSize + 1, at: 0)
     guard bytes.count == headerSize + 1 else { return false }
@@ -58,23 +59,19 @@ enum ManifestFile {
       && isTableLeaf
   }
 
-  private static func open(file: String, _ path: String) throws -> DatabaseQueue {
-    let queue = try DatabaseQueue.untrusted(file)
-    try queue.read { db in
-      let schema = try Row.fetchAll(
-        db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid LIMIT 100"
-      ).map { ManifestRow($0).text("sql") }
-      guard schema == ManifestSchema.statements else {
-        throw DrydockError(.damaged, "its manifest does not have the format's tables", path: path)
-      }
-      let check = try String.fetchOne(db, sql: "PRAGMA integrity_check(1)") ?? "no answer"
-      guard check == "ok" else {
-        throw DrydockError(
-          .damaged, "its manifest is a damaged database: \(check.split(separator: "\n").last ?? "")",
-          path: path)
-      }
+  private static func checkManifest(_ db: Database, _ path: String) throws {
+    let schema = try Row.fetchAll(
+      db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid LIMIT 100"
+    ).map { ManifestRow($0).text("sql") }
+    guard schema == ManifestSchema.statements else {
+      throw DrydockError(.damaged, "its manifest does not have the format's tables", path: path)
     }
-    return queue
+    let check = try String.fetchOne(db, sql: "PRAGMA integrity_check(1)") ?? "no answer"
+    guard check == "ok" else {
+      throw DrydockError(
+        .damaged, "its manifest is a damaged database: \(check.split(separator: "\n").last ?? "")",
+        path: path)
+    }
   }
 }
 
@@ -192,21 +189,9 @@ enum ManifestSchema {
   static let vaultOffset = "vault-offset", vaultLength = "vault-length", vaultHash = "vault-sha256"
 }
 
-/// Paths in a manifest: text where they are UTF-8, readable with any SQLite, else blobs.
-struct PathValue: DatabaseValueConvertible {
-  var path: ContainerPath
-
-  init(_ path: ContainerPath) { self.path = path }
-
+extension ContainerPath {
+  /// A path in a manifest: text where it is UTF-8, readable with any SQLite, else a blob.
   var databaseValue: DatabaseValue {
-    String(validating: path.bytes, as: UTF8.self)?.databaseValue ?? Data(path.bytes).databaseValue
-  }
-
-  static func fromDatabaseValue(_ value: DatabaseValue) -> PathValue? {
-    switch value.storage {
-    case .string(let text): return (try? ContainerPath(text)).map(PathValue.init)
-    case .blob(let data): return (try? ContainerPath(bytes: data)).map(PathValue.init)
-    default: return nil
-    }
+    String(validating: bytes, as: UTF8.self)?.databaseValue ?? Data(bytes).databaseValue
   }
 }

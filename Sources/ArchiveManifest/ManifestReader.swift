@@ -21,11 +21,11 @@ package final class ManifestReader: Sendable {
   /// The file that it is read from, for messages.
   package let path: String
   /// The archives that extents are in, by their numbers; 0 is this one.
-  private let archives: [Int64: ArchiveID]
+  let archives: [Int64: ArchiveID]
   private let size: UInt64
 
   package var archive: ArchiveID { header.archive }
-  private var isIncremental: Bool { header.parent != nil }
+  var isIncremental: Bool { header.parent != nil }
 
   /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
   package convenience init(_ reader: ArchiveReader, _ header: ArchiveHeader, path: String) throws {
@@ -45,7 +45,7 @@ package final class ManifestReader: Sendable {
   ) throws {
     (self.header, self.tarSize, self.fileSize, self.path, self.size) = (header, tarSize, fileSize, path, size)
     do {
-      queue = try ManifestFile.open(path, write: write)
+      queue = try DatabaseQueue.manifest(path, write: write)
       archives = try queue.read { try Self.archives($0, of: header, path) }
     } catch let error as DatabaseError {
       throw Self.damaged(error, path)
@@ -80,7 +80,7 @@ package final class ManifestReader: Sendable {
       .damaged, "its manifest cannot be read: \(error.plainMessage)", path: path, cause: error)
   }
 
-  private func read<T>(_ body: (Database) throws -> T) throws -> T {
+  func read<T>(_ body: (Database) throws -> T) throws -> T {
     do {
       return try queue.read(body)
     } catch let error as DatabaseError {
@@ -93,7 +93,7 @@ package final class ManifestReader: Sendable {
   }
 
   /// Visits rows one by one: a hostile manifest may have any number of them.
-  private func rows(_ sql: String, _ body: (ManifestRow) throws -> Void) throws {
+  func rows(_ sql: String, _ body: (ManifestRow) throws -> Void) throws {
     try read { db in
       let rows = try Row.fetchCursor(db, sql: sql)
       while let row = try rows.next() { try body(ManifestRow(row)) }
@@ -137,8 +137,9 @@ package final class ManifestReader: Sendable {
     try property(ManifestSchema.recipients)?.digest("value")
   }
 
-  /// Where the vault's items are; nil when the archive has none.
-  package func vault() throws -> VaultMember? {
+  /// Where the vault's items are; nil when the archive has none. Their hash does not let anyone test guesses: the
+  /// device's random name is in the content.
+  package func vault() throws -> MemberLocation? {
     let rows = try [ManifestSchema.vaultOffset, ManifestSchema.vaultLength, ManifestSchema.vaultHash]
       .map(property)
     if rows.allSatisfy({ $0 == nil }) { return nil }
@@ -147,7 +148,7 @@ package final class ManifestReader: Sendable {
       let digest = rows[2]?.digest("value"),
       offset % 512 == 0, offset <= tarSize, length <= tarSize - offset, length <= Vault.sizeLimit
     else { throw wrong("an invalid place of the vault's items") }
-    return VaultMember(offset: offset, length: length, digest: digest)
+    return MemberLocation(offset: offset, length: length, sha256: digest)
   }
 
   // MARK: Sizes
@@ -179,207 +180,6 @@ package final class ManifestReader: Sendable {
       // As a real number, for sizes that are made to overflow.
       let bytes = try Double.fetchOne(db, sql: "SELECT total(size) FROM entry WHERE hard_link IS NULL") ?? 0
       return UInt64(max(0, min(bytes, 0x1p62)))
-    }
-  }
-
-  // MARK: Entries
-
-  private static let columns = """
-    SELECT number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
-      link_target, \(ManifestRow.path("hard_link", as: "hard_link")), flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
-    FROM entry e LEFT JOIN extent x ON x.entry = e.number AND x.position = 0
-    """
-
-  /// The archive's own entries.
-  package func entries() -> EntryRows<ManifestEntry> {
-    EntryRows(self) { try self.page(after: $0, $1, Self.columns, self.entry) }
-  }
-
-  /// The kinds of its entries, for decisions before anything is read. The entries themselves are checked by ``entries()``.
-  ///
-  /// - Returns: also whether it is a directory with a flag or attributes, one of which may exclude it.
-  func kinds() -> EntryRows<(path: ContainerPath, kind: ManifestEntry.Kind, mayBeFlagged: Bool)> {
-    let columns = """
-      SELECT number, \(ManifestRow.path("path", as: "path")), kind, kind = 'directory' AND
-        (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.entry = number)) AS marked
-      FROM entry
-      """
-    return EntryRows(self) {
-      try self.page(after: $0, $1, columns) { row, _ in
-        guard let path = row.path("path"),
-          let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
-        else { throw self.wrong("an invalid entry") }
-        return (path, kind, row.integer("marked") == 1)
-      }
-    }
-  }
-
-  private func page<Value>(
-    after last: Int64, _ limit: Int, _ columns: String, _ decode: (ManifestRow, Database) throws -> Value
-  ) throws -> [Value] {
-    try read { db in
-      var page: [Value] = []
-      let statement = try db.cachedStatement(sql: columns + " WHERE number > ? ORDER BY number LIMIT ?")
-      let rows = try Row.fetchCursor(statement, arguments: [last, limit])
-      while let row = try rows.next().map(ManifestRow.init) {
-        // They are found by binary search.
-        guard row.integer("number") == last + Int64(page.count) + 1 else {
-          throw wrong("entries without consecutive numbers")
-        }
-        page.append(try decode(row, db))
-      }
-      return page
-    }
-  }
-
-  /// One entry; nil when the archive does not have the path.
-  func entry(_ path: ContainerPath) throws -> ManifestEntry? {
-    try read { db in try find(path, db).map { try entry($0, db) } }
-  }
-
-  /// Visits the row, the size and the hash of each entry that has content.
-  package func contents(_ visit: (Int64, UInt64, SHA256.Digest) throws -> Void) throws {
-    try rows(
-      """
-      SELECT number, size, sha256 FROM entry JOIN extent ON entry = number AND position = 0
-      """
-    ) { row in
-      // Readers keep a number in 40 bits.
-      guard let number = row.integer("number"), (1..<1 << 40).contains(number),
-        let size = row.unsigned("size", UInt64.self),
-        let digest = row.digest("sha256")
-      else { throw wrong("an invalid entry") }
-      try visit(number, size, digest)
-    }
-  }
-
-  private func find(_ path: ContainerPath, _ db: Database) throws -> ManifestRow? {
-    try number(of: path, db).flatMap { try row($0, db) }
-  }
-
-  private func row(_ number: Int64, _ db: Database) throws -> ManifestRow? {
-    let statement = try db.cachedStatement(sql: Self.columns + " WHERE number = ?")
-    return try Row.fetchOne(statement, arguments: [number]).map(ManifestRow.init)
-  }
-
-  /// The number of a path's entry, by binary search: an index of the paths would be a fifth of an archive of small files.
-  private func number(of path: ContainerPath, _ db: Database) throws -> Int64? {
-    let statement = try db.cachedStatement(
-      sql: "SELECT \(ManifestRow.path("path", as: "path")) FROM entry WHERE number = ?")
-    var (low, high) = (Int64(1), try Int64.fetchOne(db, sql: "SELECT max(number) FROM entry") ?? 0)
-    while low <= high {
-      let middle = low + (high - low) / 2
-      guard let found = try Row.fetchOne(statement, arguments: [middle]).map(ManifestRow.init)?.path("path")
-      else { throw wrong("entries without consecutive numbers") }
-      if found == path { return middle }
-      if found < path { low = middle + 1 } else { high = middle - 1 }
-    }
-    return nil
-  }
-
-  private func entry(_ row: ManifestRow, _ db: Database) throws -> ManifestEntry {
-    guard let path = row.path("path") else { throw wrong("an invalid path") }
-    guard (try? MemberName.validate(MemberNames(groups: []).name(of: path))) != nil else {
-      throw wrong("a path that is too long or too deep for a member's name")
-    }
-    guard let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:)),
-      let size = row.unsigned("size", UInt64.self),
-      let mode = row.unsigned("mode", UInt16.self), mode <= 0o7777,
-      let user = row.unsigned("user", UInt32.self), let group = row.unsigned("owners", UInt32.self),
-      let modified = row.integer("modified"), let changed = row.integer("changed"),
-      let device = row.integer("device"), let inode = row.integer("inode"),
-      let flags = row.text("flags"),
-      flags.isEmpty || (flags == ManifestSchema.noDump && kind != .symbolicLink)
-    else { throw wrong("an invalid entry (\(path))") }
-    var entry = ManifestEntry(
-      path: path, kind: kind,
-      metadata: FileMetadata(
-        mode: mode, user: user, group: group, modified: modified,
-        attributes: try attributes(of: path, row.integer("number") ?? 0, db), isNoDump: !flags.isEmpty),
-      size: size, digest: row.digest("sha256"),
-      linkTarget: row.bytes("link_target"),
-      identity: FileIdentity(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode)),
-      changed: changed)
-    if !row.isNull("offset") {
-      guard entry.isFile, row.isNull("hard_link"), size > 0 else {
-        throw wrong("an invalid place of content (\(path))")
-      }
-      entry.extents = try extents(row, size: size, of: path, db)
-    }
-    if !row.isNull("hard_link") {
-      guard entry.isFile, let first = row.path("hard_link"), first < path else {
-        throw wrong("an invalid hard link (\(path))")
-      }
-      entry.hardLink = first
-      // The tar has a member of the link only when it has one of the first name's whole content.
-      if let target = try find(first, db) {
-        let isSingle = target.isNull("length") || target.integer("length") == target.integer("size")
-        entry.linkArchive = isSingle ? archives[target.integer("archive") ?? 0] : nil
-      } else if !isIncremental {
-        throw wrong("a hard link to something else (\(path))")
-      }
-    }
-    try checkContent(of: entry)
-    return entry
-  }
-
-  private func checkContent(of entry: ManifestEntry) throws {
-    let isComplete =
-      entry.isFile
-      ? entry.digest != nil && (entry.size == 0 || !entry.extents.isEmpty || entry.hardLink != nil)
-      : entry.size == 0 && entry.extents.isEmpty
-    let hasTarget = entry.linkTarget.map { !$0.isEmpty && !$0.contains(0) } ?? false
-    guard isComplete, hasTarget == (entry.kind == .symbolicLink) else {
-      throw wrong("an entry with missing or unexpected content (\(entry.path))")
-    }
-  }
-
-  /// The places of a content: one behind the other they have its size. Those in this archive are one member's content.
-  private func extents(_ row: ManifestRow, size: UInt64, of path: ContainerPath, _ db: Database) throws
-    -> Extents
-  {
-    let invalid = { self.wrong("an invalid place of content (\(path))") }
-    var (extents, position, own) = (Extents(), UInt64(0), UInt64?.none)
-    func add(_ row: ManifestRow) throws {
-      guard let offset = row.unsigned("offset", UInt64.self),
-        let length = row.unsigned("length", UInt64.self),
-        length > 0, length <= size - position, let source = row.integer("archive").flatMap({ archives[$0] })
-      else { throw invalid() }
-      if source == archive {
-        guard offset <= tarSize, length <= tarSize - offset, own.map({ $0 == offset }) ?? (offset % 512 == 0)
-        else { throw invalid() }
-        own = offset + length
-      } else {
-        // Whether the other archive has that place is checked where both are known.
-        guard isIncremental, offset < 1 << 62, length < 1 << 62 else { throw invalid() }
-      }
-      extents.append(Extent(archive: source, offset: offset, length: length))
-      position += length
-    }
-    try add(row)
-    guard position < size else { return extents }
-    let statement = try db.cachedStatement(
-      sql:
-        "SELECT position, archive, offset, length FROM extent WHERE entry = ? AND position > 0 ORDER BY position"
-    )
-    let rows = try Row.fetchCursor(statement, arguments: [row.integer("number")])
-    while let row = try rows.next().map(ManifestRow.init) {
-      guard row.unsigned("position", UInt64.self) == position else { throw invalid() }
-      try add(row)
-    }
-    guard position == size else { throw invalid() }
-    return extents
-  }
-
-  private func attributes(
-    of path: ContainerPath, _ number: Int64, _ db: Database
-  ) throws -> [ExtendedAttribute] {
-    let statement = try db.cachedStatement(
-      sql: "SELECT name, value FROM attribute WHERE entry = ? ORDER BY name")
-    return try Row.fetchAll(statement, arguments: [number]).map(ManifestRow.init).map { row in
-      guard let name = row.text("name"), !name.isEmpty, !name.utf8.contains(0), let value = row.bytes("value")
-      else { throw wrong("an invalid attribute (\(path))") }
-      return ExtendedAttribute(name: name, value: value)
     }
   }
 

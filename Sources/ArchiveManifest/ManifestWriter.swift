@@ -1,10 +1,12 @@
 import AppStores
+import ArchiveFile
 import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
 import GRDB
 
+/// Writes the manifest of an archive; of an incremental one as the difference to its parent's.
 package final class ManifestWriter {
   private let queue: DatabaseQueue
   private let path: String
@@ -13,10 +15,13 @@ package final class ManifestWriter {
   /// The number of the last entry, and the numbers of the archives that extents are in.
   private var number: Int64 = 0
   private var archives: [ArchiveID: Int64] = [:]
+  private let parent: Manifest?
+  private var parentEntries: MergedEntries?
 
   /// Starts a manifest in a file that does not exist yet.
-  package init(path: String, archive: ArchiveID) throws {
-    self.archive = archive
+  package init(path: String, archive: ArchiveID, since parent: Manifest? = nil) throws {
+    (self.archive, self.parent) = (archive, parent)
+    parentEntries = try parent.map(MergedEntries.init)
     snapshot = try SnapshotID()
     var configuration = GRDB.Configuration()
     // One transaction over many calls.
@@ -60,12 +65,17 @@ package final class ManifestWriter {
     }
   }
 
-  /// Adds an entry that is as in the parent's manifest: to the snapshot id alone.
-  package func addUnchanged(_ entry: ManifestEntry) { snapshot.add(entry) }
+  /// Finds the parent's entry of a path that is about to be added; they come in their order. The paths before it that
+  /// the parent has and that were not looked for are recorded as removed.
+  package func earlier(at path: ContainerPath) throws -> ManifestEntry? {
+    guard let (entry, gone) = try parentEntries?.entry(at: path) else { return nil }
+    try gone.forEach(addRemoved)
+    return entry
+  }
 
   /// Records a path of the parent's manifest that the snapshot does not have.
   package func addRemoved(_ path: ContainerPath) throws {
-    try run("INSERT INTO removed VALUES (?)", [PathValue(path)])
+    try run("INSERT INTO removed VALUES (?)", [path.databaseValue])
   }
 
   /// Records what identifies the recipients of the archive.
@@ -74,9 +84,7 @@ package final class ManifestWriter {
   }
 
   /// Records what is not stored; where the parent's manifest lists the same, only that.
-  package func addOmitted(
-    _ excluded: [ExcludedPath], _ skipped: [SkippedPath], since parent: Manifest?
-  ) throws {
+  package func addOmitted(_ excluded: [ExcludedPath], _ skipped: [SkippedPath]) throws {
     if let parent, try parent.excluded() == excluded, try parent.skipped() == skipped {
       return try set(ManifestSchema.inheritsOmitted, 1)
     }
@@ -84,19 +92,25 @@ package final class ManifestWriter {
     for path in skipped { try add(path) }
   }
 
-  /// Adds an entry.
+  /// Adds an entry; one that is as in the parent's manifest to the snapshot id alone.
   ///
-  /// - Parameter capture: of a database, what its sidecars were.
-  package func add(_ entry: ManifestEntry, capture: DatabaseCaptureState? = nil) throws {
+  /// - Parameters:
+  ///   - earlier: the parent's entry of the path.
+  ///   - capture: of a database, what its sidecars were, unless that is as it was at the parent's capture.
+  package func add(
+    _ entry: ManifestEntry, since earlier: ManifestEntry? = nil, capture: DatabaseCaptureState? = nil
+  ) throws {
+    snapshot.add(entry)
+    if entry == earlier && capture == nil { return }
     let m = entry.metadata
     number += 1
     try run(
       "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       [
-        number, PathValue(entry.path), entry.kind.rawValue, Int(m.mode), Int(m.user), Int(m.group),
+        number, entry.path.databaseValue, entry.kind.rawValue, Int(m.mode), Int(m.user), Int(m.group),
         m.modified, Int64(entry.size),
         entry.digest.map { Data($0.bytes) }, entry.linkTarget.map { Data($0) },
-        entry.hardLink.map(PathValue.init), m.isNoDump ? ManifestSchema.noDump : "",
+        entry.hardLink?.databaseValue, m.isNoDump ? ManifestSchema.noDump : "",
         Int64(bitPattern: entry.identity.device), Int64(bitPattern: entry.identity.inode), entry.changed,
       ])
     for attribute in m.attributes {
@@ -114,7 +128,6 @@ package final class ManifestWriter {
         "INSERT INTO capture VALUES (?, ?, ?)",
         [number, capture.sidecars.map { Data($0.bytes) }, capture.log.map { Data($0.bytes) }])
     }
-    snapshot.add(entry)
   }
 
   /// The number of an archive that has content; 0 for this one.
@@ -155,7 +168,8 @@ package final class ManifestWriter {
 
   package func hasEntry(_ path: ContainerPath) throws -> Bool {
     try write {
-      try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)]) ?? false
+      try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [path.databaseValue])
+        ?? false
     }
   }
 
@@ -163,29 +177,33 @@ package final class ManifestWriter {
     let exclusion = excluded.exclusion
     try run(
       "INSERT INTO excluded VALUES (?, ?, ?, ?)",
-      [PathValue(excluded.path), exclusion.rule.rawValue, PathValue(exclusion.origin), exclusion.detail])
+      [
+        excluded.path.databaseValue, exclusion.rule.rawValue, exclusion.origin.databaseValue,
+        exclusion.detail,
+      ])
   }
 
   package func add(_ skipped: SkippedPath) throws {
     try run(
-      "INSERT OR REPLACE INTO skipped VALUES (?, ?)", [PathValue(skipped.path), skipped.reason.rawValue])
+      "INSERT OR REPLACE INTO skipped VALUES (?, ?)", [skipped.path.databaseValue, skipped.reason.rawValue])
   }
 
-  package func add(_ vault: VaultMember) throws {
+  package func add(_ vault: MemberLocation) throws {
     try set(ManifestSchema.vaultOffset, Int64(vault.offset))
     try set(ManifestSchema.vaultLength, Int64(vault.length))
-    try set(ManifestSchema.vaultHash, Data(vault.digest.bytes))
+    try set(ManifestSchema.vaultHash, Data(vault.sha256.bytes))
   }
 
   /// A member that was written once more because its file had changed.
   package func addSuperseded(_ path: ContainerPath, offset: UInt64, length: UInt64) throws {
-    try run("INSERT INTO superseded VALUES (?, ?, ?)", [Int64(offset), PathValue(path), Int64(length)])
+    try run("INSERT INTO superseded VALUES (?, ?, ?)", [Int64(offset), path.databaseValue, Int64(length)])
   }
 
-  /// Ends the manifest; gives the snapshot id.
+  /// Ends the manifest, after all entries; gives the snapshot id.
   ///
   /// - Parameter storesExcluded: whether paths were stored although a rule excludes them.
   package func finish(storesExcluded: Bool = false) throws -> SHA256.Digest {
+    try parentEntries?.rest().forEach(addRemoved)
     let id = try snapshot.finish()
     try set("format", ArchiveHeader.currentFormat)
     try set("archive", archive.description)

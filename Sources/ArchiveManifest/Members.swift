@@ -6,7 +6,10 @@ import FileSystem
 /// How paths of a container are named in an archive: `container/<path>`, and of its groups `groups/<id>/<path>`.
 package struct MemberNames {
   package static let manifest = "manifest.sqlite"
+  /// In an encrypted archive, the vault's items that may leave their device.
   package static let vault = "vault.json"
+  /// Readable by its owner alone, where stock tools unpack it.
+  package static let vaultMode: UInt16 = 0o600
   private static let root = "container"
   private static let groupRoot = "groups/"
   /// Before the name of a path's member that has only changed blocks of its content.
@@ -65,25 +68,13 @@ extension ArchiveHeader {
   package var memberNames: MemberNames { MemberNames(groups: Set(groups ?? [])) }
 }
 
-/// Where an encrypted archive has the items that may leave their device: the content of its member `vault.json`.
-package struct VaultMember: Sendable, Equatable {
-  /// Where the content starts in the tar stream, and its length.
-  package var offset: UInt64, length: UInt64
-  /// The content's SHA-256. It does not let anyone test guesses: the device's random name is in the content.
-  package var digest: SHA256.Digest
-
-  package init(offset: UInt64, length: UInt64, digest: SHA256.Digest) {
-    (self.offset, self.length, self.digest) = (offset, length, digest)
-  }
-
-  /// Readable by its owner alone, where stock tools unpack it.
-  package static let mode: UInt16 = 0o600
-
-  /// Whether a member of the tar is this one, content aside.
-  func agrees(with member: ArchiveMember, at offset: UInt64) -> Bool {
-    member.name == Array(MemberNames.vault.utf8) && member.kind == .file(size: length)
-      && offset == self.offset
-      && member.metadata.mode == Self.mode && member.metadata.attributes.isEmpty && !member.metadata.isNoDump
+extension MemberLocation {
+  /// Whether a member of the tar is that of the vault's items, content aside.
+  fileprivate func isVault(_ member: ArchiveMember, at offset: UInt64) -> Bool {
+    let metadata = member.metadata
+    return member.name == Array(MemberNames.vault.utf8) && member.kind == .file(size: length)
+      && offset == self.offset && metadata.mode == MemberNames.vaultMode && metadata.attributes.isEmpty
+      && !metadata.isNoDump
   }
 }
 
@@ -129,14 +120,14 @@ package struct ExpectedMembers: Sendable {
   /// The number of the archive's own entries.
   fileprivate private(set) var count: UInt32 = 0
   fileprivate let superseded: [UInt64: (path: ContainerPath, length: UInt64)]
-  fileprivate let vault: VaultMember?
+  fileprivate let vault: MemberLocation?
   fileprivate let names: MemberNames
   fileprivate let path: String
   fileprivate let archive: ArchiveID
   let manifest: ManifestReader
 
   /// - Parameter path: of the archive, for messages.
-  package init(_ manifest: ManifestReader, vault: VaultMember?, path: String) throws {
+  package init(_ manifest: ManifestReader, vault: MemberLocation?, path: String) throws {
     superseded = try manifest.superseded()
     (self.vault, self.path, self.manifest) = (vault, path, manifest)
     (names, archive) = (manifest.header.memberNames, manifest.header.archive)
@@ -227,11 +218,11 @@ package final class MemberCheck {
   }
 
   /// Checks what comes after the last entry: the vault's items where there are any, the manifest, and nothing else.
-  package func expectEnd(_ manifest: ManifestLocation) throws {
+  package func expectEnd(_ manifest: MemberLocation) throws {
     var vault = expected.vault
     var member = try next()
     while offset != manifest.offset {
-      if vault?.agrees(with: member, at: offset) ?? false {
+      if vault?.isVault(member, at: offset) ?? false {
         vault = nil
       } else if try !isSuperseded(member) {
         throw damaged("\(member.printableName) is in the tar and not in the manifest")
@@ -272,7 +263,7 @@ package final class MemberCheck {
   }
 
   /// Checks what comes after the last content, and that the manifest is the last member.
-  package func checkRest(_ manifest: ManifestLocation) throws {
+  package func checkRest(_ manifest: MemberLocation) throws {
     try check(after: expected.contents == 0 ? nil : expected.contents - 1)
     try expectEnd(manifest)
   }

@@ -158,7 +158,7 @@ import Testing
     #expect(try run("zstd", ["-q", "zeros"], in: directory.path).succeeded)
     let frame = try stored(directory("zeros.zst"))
     let checksum = frame.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-    let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
+    let location = MemberLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
     for (claim, code) in [(UInt32(5 << 20), DrydockError.Code.limit), (4 << 20, .damaged)] {
       let entry = SeekTable.Entry(compressedSize: UInt32(frame.count), plainSize: claim, checksum: checksum)
       try store(frame + (try tail([entry], location)), at: directory("a"))
@@ -173,7 +173,7 @@ import Testing
   @Test func aWrongManifestIsFound() throws {
     let (built, reader, entries) = try build()
     let dataSize = reader.frames.reduce(0) { $0 + $1.compressedSize }
-    func code(_ location: ManifestLocation) throws -> DrydockError.Code? {
+    func code(_ location: MemberLocation) throws -> DrydockError.Code? {
       try store(built.bytes[..<dataSize] + (try tail(entries, location)), at: directory("b"))
       return errorCode { try ArchiveReader(path: directory("b")).readManifest { _ in } }
     }
@@ -182,7 +182,7 @@ import Testing
     for (offset, length) in [
       (real.offset + 1, real.length), (real.offset, real.length - 1), (.max, 1), (real.offset, .max),
     ] {
-      let location = ManifestLocation(offset: offset, length: length, sha256: real.sha256)
+      let location = MemberLocation(offset: offset, length: length, sha256: real.sha256)
       #expect(try code(location) == .damaged, "\(offset) \(length)")
     }
   }

@@ -130,7 +130,7 @@ import Testing
         #expect(
           errorCode {
             let writer = try ArchiveWriter(to: file, encryption: target)
-            _ = try writer.finish(manifest: ManifestLocation(offset: 0, length: 0, sha256: SHA256.hash([])))
+            _ = try writer.finish(manifest: MemberLocation(offset: 0, length: 0, sha256: SHA256.hash([])))
           } == .io)
       }
     }

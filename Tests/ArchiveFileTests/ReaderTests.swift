@@ -89,16 +89,16 @@ import Testing
   }
 
   @Test func theManifestsLocationIsCodedAsDocumented() throws {
-    let location = ManifestLocation(offset: 0x0102_0304_0506_0708, length: 9, sha256: try SHA256.hash([]))
+    let location = MemberLocation(offset: 0x0102_0304_0506_0708, length: 9, sha256: try SHA256.hash([]))
     let frame = try location.frame()
     #expect(frame.count == 80)
     #expect(Array(frame[..<8]) == [0x50, 0x2A, 0x4D, 0x18, 72, 0, 0, 0])
     #expect(Array(frame[8..<16]) == Array("drydock\0".utf8))
     #expect(Array(frame[24..<33]) == [8, 7, 6, 5, 4, 3, 2, 1, 9])
-    #expect(try ManifestLocation(frame: frame) == location)
+    #expect(try MemberLocation(frame: frame) == location)
     var newer = frame
     newer[16] = 2
     newer.replaceSubrange(72..., with: try SHA256.hash(Array(newer[..<72])).bytes.prefix(8))
-    #expect(errorCode { _ = try ManifestLocation(frame: newer) } == .newerFormat)
+    #expect(errorCode { _ = try MemberLocation(frame: newer) } == .newerFormat)
   }
 }

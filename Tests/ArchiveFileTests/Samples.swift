@@ -59,7 +59,7 @@ func writeArchive(
       .file("manifest.sqlite", size: UInt64(manifest.count), modified: 0), contents: manifest)
     offsets.append(offset)
     let fileSize = try writer.finish(
-      manifest: ManifestLocation(
+      manifest: MemberLocation(
         offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
     return BuiltArchive(bytes: try stored(path), fileSize: fileSize, offsets: offsets)
   }
@@ -149,13 +149,13 @@ func seal(_ tar: [UInt8], at path: String) throws {
     encoder.flush()
     let entries = try frames.finish()
     try output.finish()
-    let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
+    let location = MemberLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
     try file.writeAll(try tail(entries, location))
   }
 }
 
 /// The end of an archive: the manifest's location and the seek table.
-func tail(_ entries: [SeekTable.Entry], _ location: ManifestLocation) throws -> [UInt8] {
+func tail(_ entries: [SeekTable.Entry], _ location: MemberLocation) throws -> [UInt8] {
   let frame = try location.frame()
   let last = SeekTable.Entry(
     compressedSize: UInt32(frame.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing)

@@ -16,7 +16,7 @@ import Testing
   }
 
   private func finish(_ writer: ArchiveWriter) throws -> UInt64 {
-    try writer.finish(manifest: ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([])))
+    try writer.finish(manifest: MemberLocation(offset: 0, length: 0, sha256: try SHA256.hash([])))
   }
 
   @Test func wrongSizesAreRefused() throws {
@@ -60,7 +60,7 @@ import Testing
       #expect(errorCode { try writer.beginMember(.file("b", size: 0, modified: 0)) } == .invalidUse)
       #expect(errorCode { _ = try finish(writer) } == .invalidUse)
       try writer.endMember()
-      let outside = ManifestLocation(offset: writer.tarPosition, length: 1, sha256: try SHA256.hash([]))
+      let outside = MemberLocation(offset: writer.tarPosition, length: 1, sha256: try SHA256.hash([]))
       #expect(errorCode { _ = try writer.finish(manifest: outside) } == .invalidUse)
       _ = try finish(writer)
       #expect(errorCode { _ = try finish(writer) } == .invalidUse)

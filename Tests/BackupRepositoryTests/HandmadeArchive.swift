@@ -26,7 +26,7 @@ struct HandmadeArchive {
   var encryption: AgeTarget?
   /// What `vault.json` holds, and what the manifest says of it; nil for what is not there.
   var vault: [UInt8]?
-  var vaultRecord: (VaultMember) -> VaultMember? = { $0 }
+  var vaultRecord: (MemberLocation) -> MemberLocation? = { $0 }
   /// Whether the manifest speaks of a `vault.json` that is not there.
   var claimsVault = false
   /// SQL that is run on the finished manifest, `PRAGMA writable_schema` and all.
@@ -126,23 +126,23 @@ struct HandmadeArchive {
       let offset = try writer.addMember(
         .file(MemberNames.manifest, size: UInt64(manifest.count), modified: 0), contents: manifest)
       _ = try writer.finish(
-        manifest: ManifestLocation(
+        manifest: MemberLocation(
           offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
     }
   }
 
-  private func addVault(to writer: ArchiveWriter) throws -> VaultMember? {
+  private func addVault(to writer: ArchiveWriter) throws -> MemberLocation? {
     guard let vault else {
-      return claimsVault ? VaultMember(offset: 512, length: 1, digest: try SHA256.hash([])) : nil
+      return claimsVault ? MemberLocation(offset: 512, length: 1, sha256: try SHA256.hash([])) : nil
     }
     let offset = try writer.addMember(
-      .file(MemberNames.vault, size: UInt64(vault.count), mode: VaultMember.mode, modified: 0),
+      .file(MemberNames.vault, size: UInt64(vault.count), mode: MemberNames.vaultMode, modified: 0),
       contents: vault)
     return vaultRecord(
-      VaultMember(offset: offset, length: UInt64(vault.count), digest: try SHA256.hash(vault)))
+      MemberLocation(offset: offset, length: UInt64(vault.count), sha256: try SHA256.hash(vault)))
   }
 
-  private func makeManifest(_ offsets: [[UInt8]: UInt64], _ vault: VaultMember?) throws -> [UInt8] {
+  private func makeManifest(_ offsets: [[UInt8]: UInt64], _ vault: MemberLocation?) throws -> [UInt8] {
     let directory = try TemporaryDirectory()
     let writer = try ManifestWriter(path: directory("manifest"), archive: id)
     for var entry in entries {

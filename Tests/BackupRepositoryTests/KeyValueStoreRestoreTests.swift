@@ -27,7 +27,7 @@ import Testing
     #expect(try settings(lab) == ["theme": "light", "lost": 1, "same": true, "new": 2])
     #expect(try lab.read("file") == "old")
     for report in [planned, report] {
-      #expect(report.keptValues == [RestoreReport.KeptValues(path: "cloud.plist", keys: 1)])
+      #expect(report.keptValues == ["cloud.plist": 1])
     }
     // It is the live file's change that is undone, key by key.
     _ = try Transaction.rollback(lab.container())

@@ -287,7 +287,7 @@ extension TreeListing {
 extension RestoreReport {
   var restoredPaths: [String] { restored.map(\.description) }
   var removedPaths: [String] { removed.map(\.description) }
-  var preservedPaths: [String] { preserved.map(\.path.description) }
+  var preservedPaths: [String] { preserved.keys.sorted().map(\.description) }
 }
 
 /// The code of an error of any module, such as `damaged`.

@@ -1,6 +1,7 @@
 @testable import ArchiveManifest
 import AgeEncryption
 import Cryptography
+import Formats
 import Foundation
 import TestSupport
 import Testing
@@ -219,14 +220,14 @@ import Testing
       ("2026", "2026"), ("2026-11", "2026-11"), ("2026-11-14", "2026-11-14"),
       ("2026-11-14T12", "2026-11-14T12"), ("2026-11-14T12:05Z", "2026-11-14T12:05"),
       ("2026-12-31T23:59:60Z", "2026-12-31T23:59:60"), ("20261114T120000Z", "2026-11-14T12:00:00"),
-    ] { #expect(ArchiveTime.beginning(text) == meaning, "\(text)") }
+    ] { #expect(UTCTime.beginning(text) == meaning, "\(text)") }
     for text in [
       "", "T", "Z", "26", "20266", "2026-", "2026-13", "2026-00", "2026-1", "2026-11-32", "2026-11-14Z",
       "2026-11T12",
       "2026-11-14T", "2026-11-14T24", "2026-11-14T12:60", "2026-11-14T12:00:61", "2026-11-14T12:00:00:00",
       "2026-11-14T12:00ZZ", "2026-11-14 12:00", "2026-11-14T12:00+01:00", "20261314T120000Z",
       "20261114T120000", "+026-11-14", "２０２６",
-    ] { #expect(ArchiveTime.beginning(text) == nil, "\(text)") }
+    ] { #expect(UTCTime.beginning(text) == nil, "\(text)") }
   }
 
 }

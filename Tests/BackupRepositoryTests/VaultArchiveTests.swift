@@ -1,6 +1,7 @@
 @testable import ArchiveManifest
 import AgeEncryption
 import AppStores
+import ArchiveFile
 import Cryptography
 import FileSystem
 import Foundation
@@ -112,10 +113,10 @@ import Testing
     #expect(try problem(handmade(lab, [item]), lab) == nil)
     typealias Change = (inout HandmadeArchive) throws -> Void
     /// The manifest says another place.
-    func record(_ place: @escaping (VaultMember) -> (UInt64, UInt64)) -> Change {
+    func record(_ place: @escaping (MemberLocation) -> (UInt64, UInt64)) -> Change {
       {
         $0.vaultRecord = {
-          VaultMember(offset: place($0).0, length: place($0).1, digest: $0.digest)
+          MemberLocation(offset: place($0).0, length: place($0).1, sha256: $0.sha256)
         }
       }
     }
@@ -125,7 +126,7 @@ import Testing
       ("not encrypted, and no record", { ($0.encryption, $0.vaultRecord) = (nil, { _ in nil }) }),
       ("no record", { $0.vaultRecord = { _ in nil } }),
       ("a record of nothing", { ($0.vault, $0.claimsVault) = (nil, true) }),
-      ("another hash", { $0.vaultRecord = { .init(offset: $0.offset, length: $0.length, digest: other) } }),
+      ("another hash", { $0.vaultRecord = { .init(offset: $0.offset, length: $0.length, sha256: other) } }),
       ("another place", record { ($0.offset - 512, $0.length) }),
       ("in an entry's content", record { ($0.offset - 1536, $0.length) }),
       ("unaligned", record { ($0.offset + 1, $0.length) }), ("outside", record { (1 << 40, $0.length) }),
@@ -153,7 +154,7 @@ import Testing
     let path = try handmade(lab, [VaultLab.item("a", "v")]) { $0.vaultRecord = { _ in nil } }
     #expect(code { try lab.restore(path, nil) } == "damaged")
     let misplaced = try handmade(lab, [VaultLab.item("a", "v")]) { archive in
-      archive.vaultRecord = { .init(offset: $0.offset - 512, length: $0.length, digest: $0.digest) }
+      archive.vaultRecord = { .init(offset: $0.offset - 512, length: $0.length, sha256: $0.sha256) }
     }
     #expect(code { try lab.restore(misplaced, nil) } == "damaged")
     #expect(!lab.lab.exists("a.txt"))

@@ -169,7 +169,7 @@ public final class Archive {
   public var signer: Signer? { parts[0].signature?.by }
 
   /// Where the vault's items are that may leave their device; only an encrypted archive has them.
-  var vault: VaultMember? { parts[0].vault }
+  var vault: MemberLocation? { parts[0].vault }
   package var encryption: ArchiveEncryption? { parts[0].reader.encryption }
   /// Compressed bytes that were read so far, also of the archives that it needs.
   public var bytesRead: UInt64 { parts.reduce(0) { $0 + $1.reader.bytesRead } }
@@ -211,13 +211,13 @@ public final class Archive {
 
   /// Visits all entries, each with its place in the manifests; throws at last unless they give the snapshot id.
   ///
-  /// - Parameter own: see ``Manifest/entries(_:own:)``.
+  /// - Parameter own: see ``MergedEntries/next(own:)``.
   func entries(
     _ visit: (ManifestEntry, (part: Int, row: Int64)) throws -> Void,
     own: (Int, ManifestEntry) throws -> Void
   ) throws {
     let id = try SnapshotID()
-    var entries = MergedEntries(manifest)
+    var entries = try MergedEntries(manifest)
     while let entry = try entries.next(own: own) {
       id.add(entry)
       try visit(entry, entries.place)
@@ -257,7 +257,7 @@ public final class Archive {
         filled += bytes.count
       }
     }
-    guard try secret.withBytes({ try SHA256.hash($0) }) == vault.digest else {
+    guard try secret.withBytes({ try SHA256.hash($0) }) == vault.sha256 else {
       throw DrydockError(
         .damaged, "its \(MemberNames.vault) is not what the manifest says; use another archive", path: path)
     }
@@ -315,7 +315,7 @@ final class ArchivePart {
   let header: Archive.Header
   let manifest: ManifestReader
   let snapshot: String
-  let vault: VaultMember?
+  let vault: MemberLocation?
   let reader: ArchiveReader
   /// The bytes of the header.
   let json: [UInt8]

@@ -80,7 +80,7 @@ extension ArchiveLabel {
     let fields = name.dropLast(ending.count).split(separator: "_", omittingEmptySubsequences: false)
     guard name.hasSuffix(ending), fields.count == 3, !fields[0].isEmpty,
       fields[1].hasForm("00000000T000000Z") || fields[1].hasForm("00000000T000000Z+"),
-      let time = ArchiveTime.beginning(String(fields[1].prefix(16)))
+      let time = UTCTime.beginning(String(fields[1].prefix(16)))
     else { return nil }
     let ids = fields[2].split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
     guard (16...40).contains(ids[0].utf8.count), ids[0].utf8.allSatisfy(\.isLowercaseHexDigit),

@@ -37,7 +37,7 @@ package struct ArchiveSide: ComparisonSide {
       }
     }
     special.sort(by: >)
-    var (steps, entries) = (omitted.makeIterator(), MergedEntries(manifest))
+    var (steps, entries) = (omitted.makeIterator(), try MergedEntries(manifest))
     var head: ComparedEntry?
     // The databases that SQLite could not open. A main file comes before its sidecars.
     var raw: Set<ContainerPath> = []

@@ -1,6 +1,7 @@
 import ArchiveManifest
 import AppContainer
 import DrydockErrors
+import Formats
 
 extension Repository.Listing {
   /// The path of an archive by the name of its file, the beginning of its id (4 digits or more), `INSTANCE@latest`,
@@ -19,7 +20,7 @@ extension Repository.Listing {
     let at = name.lastIndex(of: "@")
     let owner = at.map { String(name[..<$0]) }
     let when = at.map { String(name[name.index(after: $0)...]) } ?? name
-    let limit = owner != nil || when.contains("-") ? ArchiveTime.beginning(when) : nil
+    let limit = owner != nil || when.contains("-") ? UTCTime.beginning(when) : nil
     guard when == "latest" || limit != nil else {
       guard owner == nil else {
         throw error(

@@ -2,6 +2,7 @@ import ArchiveManifest
 import AppContainer
 import DrydockErrors
 import FileSystem
+import Formats
 import Storage
 
 extension Repository {
@@ -60,7 +61,7 @@ extension Repository {
     /// - Parameter time: `2026-11-14`, or another beginning of a time, in UTC.
     /// - Throws: `DrydockError` with code `malformed` for any other text.
     package func since(_ time: String) throws -> Listing {
-      guard let limit = ArchiveTime.beginning(time) else {
+      guard let limit = UTCTime.beginning(time) else {
         throw DrydockError(
           .malformed, "\(time.printable) is not a time; write 2026-11-14 or 2026-11-14T12:00:00Z, in UTC")
       }

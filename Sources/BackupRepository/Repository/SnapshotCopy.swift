@@ -23,7 +23,6 @@ package struct CopyReport: Sendable {
 /// unless all are right.
 package struct SnapshotCopy {
   private let source: Archive
-  private let former: ParentSnapshot?
   private let draft: ArchiveDraft
   /// The first names of hard links, and those of them whose whole content this archive has.
   private let firstNames: Set<ContainerPath>
@@ -65,19 +64,19 @@ package struct SnapshotCopy {
     var header = header
     header.archive = try .new()
     let draft = try DrydockError.locating(source.path) {
-      try ArchiveDraft(header, encryption: encryption, to: destination)
+      try ArchiveDraft(header, since: former?.manifest, encryption: encryption, to: destination)
     }
     do {
       var report = CopyReport(path: "", header: header, archiveBytes: 0)
-      var copy = try SnapshotCopy(source, former.map { try ParentSnapshot($0.manifest) }, draft)
-      var entries = MergedEntries(source.manifest)
+      var copy = try SnapshotCopy(source, draft)
+      var entries = try MergedEntries(source.manifest)
       while let entry = try entries.next() {
         try copy.copy(entry)
         report.entries += 1
         report.contentBytes += entry.extents.length
         progress?.add(files: 1)
       }
-      try copy.copyOmitted()
+      try draft.manifest.addOmitted(source.manifest.excluded(), source.manifest.skipped())
       if draft.isEncrypted, let extract = try source.vaultExtract() { try draft.add(extract) }
       try source.expectSnapshot(draft.manifest.finish(storesExcluded: source.manifest.storesExcluded()).hex)
       (report.path, report.archiveBytes) = try draft.publish(tags: tags, like: status)
@@ -88,8 +87,8 @@ package struct SnapshotCopy {
     }
   }
 
-  private init(_ source: Archive, _ former: ParentSnapshot?, _ draft: ArchiveDraft) throws {
-    (self.source, self.former, self.draft) = (source, former, draft)
+  private init(_ source: Archive, _ draft: ArchiveDraft) throws {
+    (self.source, self.draft) = (source, draft)
     var firstNames: Set<ContainerPath> = []
     try source.manifest.entries { entry in
       if let first = entry.hardLink { firstNames.insert(first) }
@@ -97,23 +96,15 @@ package struct SnapshotCopy {
     self.firstNames = firstNames
   }
 
-  /// Records what the new snapshot does not have.
-  private func copyOmitted() throws {
-    for path in try former?.entries.rest() ?? [] { try draft.manifest.addRemoved(path) }
-    try draft.manifest.addOmitted(
-      source.manifest.excluded(), source.manifest.skipped(), since: former?.manifest)
-  }
-
   private mutating func copy(_ old: ManifestEntry) throws {
-    let (earlier, gone) = try former?.entries.entry(at: old.path) ?? (nil, [])
-    for path in gone { try draft.manifest.addRemoved(path) }
+    let earlier = try draft.manifest.earlier(at: old.path)
     var entry = old
     entry.extents = try places(of: old, since: earlier)
     // It follows from the first name's entry.
     entry.linkArchive = earlier?.linkArchive
     let capture = try capture(of: old, in: source.manifest)
-    if entry == earlier, try former.map({ try self.capture(of: old, in: $0.manifest) }) == capture {
-      return draft.manifest.addUnchanged(entry)
+    if entry == earlier, try draft.parent.map({ try self.capture(of: old, in: $0) }) == capture {
+      return try draft.manifest.add(entry, since: earlier)
     }
     if try addMember(&entry, old, since: earlier), firstNames.contains(entry.path) {
       stored.insert(entry.path)
@@ -128,7 +119,7 @@ package struct SnapshotCopy {
   /// Where the new chain has a content; empty if it does not have it yet.
   private func places(of entry: ManifestEntry, since earlier: ManifestEntry?) throws -> Extents {
     guard entry.hardLink == nil, entry.size > 0, let digest = entry.digest else { return Extents() }
-    return try former?.places(
+    return try draft.parent?.places(
       of: digest, size: entry.size, isDatabase: entry.kind == .database, earlier: earlier) ?? Extents()
   }
 
@@ -166,7 +157,7 @@ package struct SnapshotCopy {
     _ entry: inout ManifestEntry, _ old: ManifestEntry, since earlier: ManifestEntry?
   ) throws -> Bool {
     guard let earlier, let size = try source.blockSize(of: old),
-      let known = try former?.blocks(of: earlier, like: entry, blockSize: size),
+      let known = try draft.blocks(of: earlier, like: entry, blockSize: size),
       let blocks = try source.manifest.blocks(of: old, blockSize: size)
     else { return false }
     return try draft.addChanged(&entry, blocks, since: earlier.extents, known) { ranges, runs in

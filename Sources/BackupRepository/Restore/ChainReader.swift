@@ -62,6 +62,11 @@ final class ChainReader: @unchecked Sendable {
     try entries[Int(content.part)].required(Int64(content.row))
   }
 
+  /// Whether all of an entry's content is in archives that could be opened.
+  func has(_ entry: ManifestEntry) -> Bool {
+    entry.size == 0 || !entry.extents.isEmpty && entry.extents.allSatisfy { part(of: $0) != nil }
+  }
+
   /// Reads an entry's content; see ``ManifestEntry/readContent(of:otherwise:into:reader:)``.
   func read(_ entry: ManifestEntry, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
     let only = entry.extents.single.flatMap { part(of: $0)?.manifest.path }

@@ -45,7 +45,7 @@ struct LiveComparison {
         archive.header, of: staged.live, committed, settling: options.transaction.seams.settling)
   }
 
-  mutating func compare(_ entry: ManifestEntry, _ present: LiveEntry?) throws -> Result {
+  mutating func compare(_ entry: ManifestEntry, _ present: ScannedEntry.Kind?) throws -> Result {
     // Another name of a file is compared with what is at its first one.
     if present == nil && entry.kind == .file { return .other }
     guard let present, let status = try staged.live.status(entry.path),
@@ -92,9 +92,9 @@ struct LiveComparison {
   }
 
   private func hasContent(
-    of entry: ManifestEntry, _ present: LiveEntry, _ status: FileStatus
+    of entry: ManifestEntry, _ present: ScannedEntry.Kind, _ status: FileStatus
   ) throws -> Bool {
-    switch (entry.kind, present.kind) {
+    switch (entry.kind, present) {
     case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
     case (.database, .database):
       if try capture?.isUnchangedDatabase(entry, status, in: staged.live, manifest) == true {
@@ -132,12 +132,8 @@ struct LiveComparison {
 
 /// The live container as a restore sees it: every path, also below excluded directories, in the order of the paths.
 struct LivePaths {
-  /// What most paths are; everything else is in ``others``.
-  private enum Kind: UInt8 {
-    case file, directory, symbolicLink, other
-  }
-
-  private var kinds = PathTable<Kind>()
+  /// What most paths are; the others are in ``others``.
+  private var types = PathTable<FileType>()
   private var others: [ContainerPath: ScannedEntry.Kind] = [:]
   private var exclusions: [ContainerPath: Exclusion] = [:]
   /// Where the external data of its databases is.
@@ -147,11 +143,11 @@ struct LivePaths {
     var scan = ContainerScan(staged.live, rules: ExclusionRules(staged.container), entersExcluded: true)
     while let entry = try scan.nextEntry() {
       switch entry.kind {
-      case .file: kinds[entry.path] = .file
-      case .directory: kinds[entry.path] = .directory
-      case .symbolicLink: kinds[entry.path] = .symbolicLink
+      case .file: types[entry.path] = .file
+      case .directory: types[entry.path] = .directory
+      case .symbolicLink: types[entry.path] = .symbolicLink
       case .database, .sidecar, .mount, .special:
-        kinds[entry.path] = .other
+        types[entry.path] = .other
         others[entry.path] = entry.kind
       }
       if let exclusion = entry.exclusion { exclusions[entry.path] = exclusion }
@@ -161,32 +157,39 @@ struct LivePaths {
     }
   }
 
-  var isEmpty: Bool { kinds.isEmpty }
+  var isEmpty: Bool { types.isEmpty }
 
-  subscript(path: ContainerPath) -> LiveEntry? { kinds[path].map { entry(path, $0) } }
+  subscript(path: ContainerPath) -> ScannedEntry.Kind? { types[path].map { kind(path, $0) } }
 
-  func forEach(_ body: (ContainerPath, LiveEntry) throws -> Void) rethrows {
-    for (path, kind) in kinds { try body(path, entry(path, kind)) }
+  func forEach(_ body: (ContainerPath, ScannedEntry.Kind) throws -> Void) rethrows {
+    for (path, type) in types { try body(path, kind(path, type)) }
   }
 
-  private func entry(_ path: ContainerPath, _ kind: Kind) -> LiveEntry {
-    let kind: ScannedEntry.Kind =
-      switch kind {
-      case .file: .file
-      case .directory: .directory
-      case .symbolicLink: .symbolicLink
-      case .other: others[path] ?? .special
-      }
-    return LiveEntry(kind: kind, exclusion: exclusions[path])
+  private func kind(_ path: ContainerPath, _ type: FileType) -> ScannedEntry.Kind {
+    switch type {
+    case .file: .file
+    case .directory: .directory
+    case .symbolicLink: .symbolicLink
+    case .other: others[path] ?? .special
+    }
   }
+
+  /// Why a backup excludes a path.
+  func exclusion(of path: ContainerPath) -> Exclusion? { exclusions[path] }
 
   /// What excludes the nearest directory above that exists.
   func exclusionAbove(_ path: ContainerPath) -> Exclusion? {
-    path.ancestors.lazy.compactMap { self[$0] }.first?.exclusion
+    path.ancestors.first { types[$0] != nil }.flatMap { exclusions[$0] }
   }
 }
 
-struct LiveEntry {
-  let kind: ScannedEntry.Kind
-  let exclusion: Exclusion?
+extension ScannedEntry.Kind {
+  /// Whether it is a `-wal`, `-shm` or `-journal` of a database that is there.
+  var isSidecar: Bool {
+    if case .sidecar = self { true } else { false }
+  }
+
+  var isDatabase: Bool {
+    if case .database = self { true } else { false }
+  }
 }

@@ -139,7 +139,7 @@ package enum Restore {
       try archive.put(changes, into: staged)
     } catch let error as DrydockError where error.meansDamage {
       let unreadable = try? archive.unreadable(
-        among: changes.contents.entries(archive), links: changes.links, changes.members)
+        among: changes.contents, links: changes.links, changes.members)
       throw error.naming(unreadable ?? [])
     }
     let keptValues = try mergeKeyValueStores(among: changes.contents.paths, staged)
@@ -176,7 +176,7 @@ package enum Restore {
     var plan = try RestorePlan(archive, staged, options)
     guard options.acceptsIncomplete else { return plan.changes }
     let unreadable = try archive.unreadable(
-      among: plan.wanted(), links: plan.changes.links, plan.changes.members)
+      among: plan.wanted, links: plan.changes.links, plan.changes.members)
     if !unreadable.isEmpty && !plan.isIntoEmpty {
       try refuseMixedVersions(archive, staged, options)
     }
@@ -198,8 +198,8 @@ package enum Restore {
   /// - Returns: how many keys of each kept another value than the archive's.
   private static func mergeKeyValueStores(
     among paths: some Sequence<ContainerPath>, _ staged: StagedContainer
-  ) throws -> [RestoreReport.KeptValues] {
-    var kept: [RestoreReport.KeptValues] = []
+  ) throws -> [ContainerPath: Int] {
+    var kept: [ContainerPath: Int] = [:]
     for path in paths where staged.container.isKeyValueStore(path) {
       guard try staged.live.status(path)?.type == .file,
         let live = try? SettingsFile(bytes: staged.live.contents(path), path: path.description),
@@ -209,7 +209,7 @@ package enum Restore {
       let count: Int
       (result.root, count) = KeyValueStore.merged(live: live.root, archived: archived.root)
       try staged.setDefaults(result, at: path)
-      if count > 0 { kept.append(RestoreReport.KeptValues(path: path, keys: count)) }
+      if count > 0 { kept[path] = count }
     }
     return kept
   }
@@ -255,12 +255,8 @@ extension Archive {
 
   /// Reads one content into memory, compared with its hash.
   func contents(of entry: ManifestEntry, _ members: [ExpectedMembers]) throws -> [UInt8] {
-    for extent in entry.extents {
-      guard let part = parts.firstIndex(where: { $0.header.archive == extent.archive }) else { continue }
-      try MemberCheck(parts[part].reader.ranges, members[part]).check(contentAt: extent.offset)
-    }
     var bytes: [UInt8] = []
-    try content(of: entry, otherwise: Self.nothingChanged) { bytes.append(contentsOf: $0) }
+    try ChainSource(self, members).reader().read(entry) { bytes.append(contentsOf: $0) }
     return bytes
   }
 }
@@ -312,18 +308,12 @@ public struct RestoreOptions: Sendable {
 
 /// What a restore did.
 public struct RestoreReport: Sendable {
-  /// A live path that was preserved, and why.
-  package struct Preserved: Sendable, Codable, Equatable {
-    package var path: ContainerPath
-    package var reason: String
-  }
-
   /// Paths that came back, with content from the archive or with their attributes.
   public var restored = PathList()
   /// Paths that the archive does not have and that were removed.
   public var removed: [ContainerPath] = []
-  /// Paths that a rule excludes, or that the archive could not store.
-  package var preserved: [Preserved] = []
+  /// Live paths that were preserved, and why: a rule excludes them, or the archive could not store them.
+  package var preserved: [ContainerPath: String] = [:]
   /// Paths that came back although a directory above is excluded now.
   package var restoredUnderExcluded: [ContainerPath] = []
   /// Paths that have set-id bits or capabilities in the archive, which were not restored.
@@ -338,11 +328,8 @@ public struct RestoreReport: Sendable {
   public var missingGroups: [String] = []
   /// Archives that could not be read, with the paths that were not restored for it.
   public var unreadable: [UnreadableArchive] = []
-  /// An iCloud key-value store of which keys kept their live values, and how many.
-  package struct KeptValues: Sendable, Codable, Equatable {
-    package var path: ContainerPath, keys: Int
-  }
-  package var keptValues: [KeptValues] = []
+  /// iCloud key-value stores of which keys kept their live values, and how many.
+  package var keptValues: [ContainerPath: Int] = [:]
   /// Restored settings files that only the device can read that wrote them.
   package var deviceSettings: [ContainerPath] = []
   package var bytesRead: UInt64 = 0

@@ -19,6 +19,8 @@ struct RestorePlan {
   private let scope: RestoreScope
   /// Live paths that are preserved, and the directories above them.
   private var preserved: Set<ContainerPath> = []
+  /// The last one of the report.
+  private var reported: ContainerPath?
   private var neededDirectories: Set<ContainerPath> = []
   /// Why rules exclude what is preserved: directories with a flag, and tags of caches. Without them, the next restore would
   /// remove that.
@@ -64,9 +66,11 @@ struct RestorePlan {
     try refuseTypeConflicts()
   }
 
-  /// The entries whose content is needed.
-  func wanted() throws -> [ManifestEntry] {
-    try changes.contents.entries(archive) + (unreadVault.map { [$0] } ?? [])
+  /// The contents that are needed.
+  var wanted: RestoredContents {
+    var contents = changes.contents
+    if let unreadVault { contents.append(changed: unreadVault, of: archive) }
+    return contents
   }
 
   /// Whether the container had nothing before.
@@ -102,20 +106,20 @@ struct RestorePlan {
   /// Which live paths that the archive does not have are preserved, and which removed.
   private mutating func decideLive() throws {
     let live = live
-    try live.forEach { path, scanned in
+    try live.forEach { path, kind in
       if let reason = scope.preservingGroup(path) {
         preserve(path, scope.contains(path) ? reason : nil)
-      } else if isStaleSidecar(path, scanned) {
+      } else if isStaleSidecar(path, kind) {
         changes.removals.append(path)  // rule 1
-      } else if !scope.contains(path) || scanned.exclusion?.rule == .state {
+      } else if !scope.contains(path) || live.exclusion(of: path)?.rule == .state {
         preserve(path, nil)  // rule 7; Drydock's own state is not reported
-      } else if let reason = preserving(path, scanned) {
+      } else if let reason = preserving(path, kind) {
         preserve(path, reason)
-      } else if recorded.kinds[path] == nil, path == staged.container.vaultPath, scanned.kind == .file,
+      } else if recorded.kinds[path] == nil, path == staged.container.vaultPath, kind == .file,
         !options.keepExtra
       {
         try decideExtraVault()
-      } else if recorded.kinds[path] == nil && !scanned.isSidecar {
+      } else if recorded.kinds[path] == nil && !kind.isSidecar {
         options.keepExtra ? preserve(path, nil) : changes.removals.append(path)  // rule 6
       }
     }
@@ -127,15 +131,14 @@ struct RestorePlan {
   }
 
   /// Why a live path is preserved; nil when it is not.
-  private func preserving(_ path: ContainerPath, _ scanned: LiveEntry) -> String? {
-    if let reason = scope.preservingGroup(path) { return reason }
-    if scanned.isSidecar { return nil }  // rule 1: it follows its database
-    let isStored = recorded.kinds[path] != nil
+  private func preserving(_ path: ContainerPath, _ kind: ScannedEntry.Kind) -> String? {
+    if kind.isSidecar { return nil }  // rule 1: it follows its database
+    let (isStored, exclusion) = (recorded.kinds[path] != nil, live.exclusion(of: path))
     // Rule 2. An excluded path is replaced on demand, but never removed because the archive does not have it.
-    if !options.overwriteExcluded || scanned.exclusion?.rule == .state
+    if !options.overwriteExcluded || exclusion?.rule == .state
       || !(isStored || isReplacedFromAbove(path))
     {
-      if let exclusion = scanned.exclusion { return exclusion.description }
+      if let exclusion { return exclusion.description }
       if let exclusion = recorded.exclusion(of: path) {
         return exclusion.description + " when the archive was made"
       }
@@ -144,7 +147,7 @@ struct RestorePlan {
     if let reason = recorded.skipped(path) {  // rule 4
       return "\(reason.rawValue) when the archive was made"
     }
-    switch scanned.kind {
+    switch kind {
     case .mount: return "another file system is mounted here"
     case .special: return "a socket, FIFO or device"
     default: return nil
@@ -159,9 +162,9 @@ struct RestorePlan {
   }
 
   /// Whether a file is a log or journal that SQLite would use as the restored database's own.
-  private func isStaleSidecar(_ path: ContainerPath, _ scanned: LiveEntry) -> Bool {
-    guard scanned.kind == .file, recorded.kinds[path] == nil, let main = DatabaseUnit.main(ofSidecar: path),
-      let kind = recorded.kinds[main], kind == .database || kind == .rawDatabase, scope.contains(main)
+  private func isStaleSidecar(_ path: ContainerPath, _ kind: ScannedEntry.Kind) -> Bool {
+    guard kind == .file, recorded.kinds[path] == nil, let main = DatabaseUnit.main(ofSidecar: path),
+      let stored = recorded.kinds[main], stored == .database || stored == .rawDatabase, scope.contains(main)
     else { return false }
     guard let present = live[main] else { return true }
     return preserving(main, present) == nil
@@ -170,7 +173,7 @@ struct RestorePlan {
   private mutating func preserve(_ path: ContainerPath, _ reason: String?) {
     preserved.insert(path)
     for above in path.ancestors where !neededDirectories.insert(above).inserted { break }
-    if let exclusion = live[path]?.exclusion, exclusion.origin != path {
+    if let exclusion = live.exclusion(of: path), exclusion.origin != path {
       if exclusion.rule.isFlag { evidence.insert(exclusion.origin) }
       if exclusion.rule == .cacheTag {
         evidence.insert(exclusion.origin.appending(name: Exclusion.cacheTag.bytes))
@@ -178,8 +181,9 @@ struct RestorePlan {
     }
     guard let reason else { return }
     // A directory covers the paths below it.
-    if let last = changes.report.preserved.last, path.isInside(last.path) { return }
-    changes.report.preserved.append(.init(path: path, reason: reason))
+    if let reported, path.isInside(reported) { return }
+    changes.report.preserved[path] = reason
+    reported = path
   }
 
   private mutating func decide(_ entry: ManifestEntry, _ place: (part: Int, row: Int64)) throws {
@@ -202,8 +206,8 @@ struct RestorePlan {
     }
     if entry.kind == .directory {
       changes.directories.append(
-        try withheld(entry, hasContent: present?.kind == .directory || entry.path.isRoot))
-      if !entry.path.isRoot, present?.kind != .directory { changes.report.restored.append(entry.path) }
+        try withheld(entry, hasContent: present == .directory || entry.path.isRoot))
+      if !entry.path.isRoot, present != .directory { changes.report.restored.append(entry.path) }
       return
     }
     // What was a hard link to something that is not restored, and has another inode by now, is compared as a separate file.
@@ -293,7 +297,7 @@ struct RestorePlan {
       unreadVault = entry
       return
     }
-    let (plan, origin) = try VaultPlan.make(sealed, archive, staged, options)
+    let plan = try VaultPlan(sealed, of: archive, into: staged, options)
     switch plan.action {
     case .put:
       entry.kind == .symbolicLink
@@ -302,13 +306,13 @@ struct RestorePlan {
     case .write, .remove: changes.report.restored.append(entry.path)
     case .nothing: if plan.report.notRestored.isEmpty { changes.report.unchanged += 1 }
     }
-    (changes.vault, changes.report.vault, changes.report.vaultOrigin) = (plan, plan.report, origin)
+    (changes.vault, changes.report.vault, changes.report.vaultOrigin) = (plan, plan.report, plan.origin)
   }
 
   /// Rule 6, for a vault that the archive lacks.
   private mutating func decideExtraVault() throws {
     let path = staged.container.vaultPath
-    let plan = VaultPlan(lackingFor: try LiveVault(staged))
+    let plan = try VaultPlan(lackingIn: staged)
     switch plan.action {
     case .remove: changes.removals.append(path)
     case .write:
@@ -337,7 +341,7 @@ struct RestorePlan {
     for path in restoredPaths + changes.directories.map(\.path) {
       guard
         let blocked = path.ancestors.first(where: {
-          preserved.contains($0) && live[$0]?.kind != .directory
+          preserved.contains($0) && live[$0] != .directory
         })
       else { continue }
       throw DrydockError(

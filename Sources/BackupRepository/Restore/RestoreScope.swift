@@ -61,7 +61,7 @@ struct RestoreScope {
     {
       return .databases
     }
-    let isFile = recorded.kinds[path].map { $0 == .file } ?? (live[path]?.kind == .file)
+    let isFile = recorded.kinds[path].map { $0 == .file } ?? (live[path] == .file)
     return isFile && container.isSettings(path.ofPreferencesBackup ?? path) ? .defaults : .files
   }
 
@@ -147,16 +147,5 @@ struct RecordedPaths {
   /// Why a path, or the directory that it is in, could not be stored.
   func skipped(_ path: ContainerPath) -> SkippedPath.Reason? {
     skippedPaths[path] ?? path.ancestors.lazy.compactMap { skippedPaths[$0] }.first
-  }
-}
-
-extension LiveEntry {
-  /// Whether it is a `-wal`, `-shm` or `-journal` of a database that is there.
-  var isSidecar: Bool {
-    if case .sidecar = kind { true } else { false }
-  }
-
-  var isDatabase: Bool {
-    if case .database = kind { true } else { false }
   }
 }

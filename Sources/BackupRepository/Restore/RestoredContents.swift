@@ -55,12 +55,6 @@ struct RestoredContents: Sendable {
     return keepsSetID ? entry : entry.withoutRights()
   }
 
-  /// All entries at once, which takes several hundred bytes for each.
-  func entries(_ archive: Archive) throws -> [ManifestEntry] {
-    let reader = ChainSource(archive, nil).reader()
-    return try places.indices.map { try entry($0, reader) }
-  }
-
   /// Where contents are in the tar stream of an archive, those of several pieces with the beginning of each.
   func pieces(_ numbers: [UInt32], in archive: Int) -> [(offset: UInt64, length: UInt64)] {
     numbers.flatMap { number -> [(offset: UInt64, length: UInt64)] in
@@ -87,7 +81,7 @@ struct ContentPlace: Sendable {
   /// The archive of the chain that has the content, or its first piece.
   let archive: UInt16
 
-  init(_ entry: ManifestEntry, _ place: (part: Int, row: Int64) = (0, 0), of archive: Archive) {
+  init(_ entry: ManifestEntry, _ place: (part: Int, row: Int64), of archive: Archive) {
     let first = entry.extents.first { _ in true }
     (offset, size) = (first?.offset ?? 0, entry.size)
     (row, part, self.archive) = (

@@ -54,12 +54,6 @@ extension DrydockError {
 }
 
 extension Archive {
-  /// Whether an entry's content is in an archive that could not be opened.
-  func isMissing(_ entry: ManifestEntry) -> Bool {
-    let isPresent = { (extent: Extent) in self.parts.contains { $0.header.archive == extent.archive } }
-    return entry.size > 0 && (entry.extents.isEmpty || !entry.extents.allSatisfy(isPresent))
-  }
-
   /// Throws when an archive of the chain could not be opened, with all that cannot be read.
   ///
   /// - Parameter readingData: see ``unreadable(readingData:)``.
@@ -71,14 +65,19 @@ extension Archive {
   ///
   /// - Parameter readingData: reads all content, to find what is damaged.
   func unreadable(readingData: Bool) throws -> [UnreadableArchive] {
-    var (contents, links): ([ManifestEntry], [ManifestEntry]) = ([], [])
-    try manifest.entries { entry in
-      if entry.hardLink != nil { return links.append(entry) }
-      if entry.size > 0, readingData || isMissing(entry) { contents.append(entry) }
+    var (contents, links) = (RestoredContents(keepsSetID: true), [ManifestEntry]())
+    let reader = ChainSource(self, nil).reader()
+    var entries = try MergedEntries(manifest)
+    while let entry = try entries.next() {
+      if entry.hardLink != nil {
+        links.append(entry)
+      } else if entry.size > 0, readingData || !reader.has(entry) {
+        contents.append(entry, entries.place, of: self)
+      }
     }
     for link in links {
       let entry = try manifest.withContent(link)
-      if entry.hardLink != nil { contents.append(entry) }
+      if entry.hardLink != nil { contents.append(changed: entry, of: self) }
     }
     return try unreadable(among: contents, links: links)
   }
@@ -90,23 +89,27 @@ extension Archive {
   ///   - links: hard links, affected when their first name is.
   ///   - members: what the tar must have in front of each content; nil to compare only the contents.
   func unreadable(
-    among entries: [ManifestEntry], links: [ManifestEntry] = [], _ members: [ExpectedMembers]? = nil
+    among contents: RestoredContents, links: [ManifestEntry] = [], _ members: [ExpectedMembers]? = nil
   ) throws -> [UnreadableArchive] {
-    let present = entries.filter { $0.isFile && !isMissing($0) }
-    let found = Mutex<[ContainerPath: DrydockError]>([:])
+    let found = Mutex<(damaged: [ContainerPath: DrydockError], missing: [ContainerPath])>(([:], []))
     let source = ChainSource(self, members)
-    let places = present.map { ContentPlace($0, of: self) }
-    try onAllCores(ContentPlace.groups(places, isRemote: source.isRemote)) { group in
+    try onAllCores(ContentPlace.groups(contents.places, isRemote: source.isRemote)) { group in
       let reader = source.reader()
-      for entry in group.lazy.map({ present[Int($0)] }) {
+      for number in group {
+        let entry = try contents.entry(Int(number), reader)
+        guard reader.has(entry) else {
+          found.withLock { $0.missing.append(entry.path) }
+          continue
+        }
         do {
           try reader.read(entry) { _ in }
         } catch let error as DrydockError where error.meansDamage {
-          found.withLock { $0[entry.path] = error }
+          found.withLock { $0.damaged[entry.path] = error }
         }
       }
     }
-    return grouped(found.withLock { $0 }, missing: entries.filter(isMissing).map(\.path), links)
+    let (damaged, missing) = found.withLock { $0 }
+    return grouped(damaged, missing: missing, links)
   }
 
   private func grouped(

@@ -15,37 +15,59 @@ struct VaultPlan {
 
   private(set) var action = Action.nothing
   private(set) var report = RestoreReport.Vault()
+  /// Where the items come from; nil when the archive lacks a vault.
+  private(set) var origin: VaultOrigin?
 
-  /// A plan for a vault that is in the archive.
+  /// A plan for the vault of an archive.
   ///
-  /// - Parameters:
-  ///   - way: which items may return; of an archive that is a copy of another one, between that and here.
-  ///   - staying: what else is known to have been in the vault.
-  ///   - keepsExtra: whether items stay that the archive does not have.
-  ///   - isMigrated: whether the items come out of a migration, which sets new times.
+  /// - Parameter sealed: the archive's file; nil when it has something else in its place.
   init(
-    _ archived: ArchivedVault, into live: LiveVault, _ keys: DeviceKeys?, way: VaultReturn,
-    staying: [VaultExtract.Staying], keepsExtra: Bool, isMigrated: Bool
+    _ sealed: [UInt8]?, of archive: Archive, into staged: StagedContainer, _ options: RestoreOptions
   ) throws {
+    let keys = staged.deviceKeys
+    let archived = try ReadableVault(sealed, archive, keys, path: staged.container.vaultPath)
+    let own = VaultOrigin(
+      isSameDevice: archived.isWhole, isEncrypted: archive.encryption != nil, staying: archived.staying)
+    // Of an archive that is a copy of another one, the items return under the rules of that.
+    let origin = options.vaultOrigin ?? own
+    self.origin = origin
+    if options.copiesVault {
+      try copy(archived, keys)
+      return
+    }
+    let way = VaultReturn(
+      toSameDevice: origin.isSameDevice, fromEncrypted: origin.isEncrypted,
+      includesSynchronizable: options.includesSynchronizable)
+    let live = try ReadableVault(staged)
     report.isSameDevice =
       archived.isWhole && way.toSameDevice ? true : live.vault.map { $0.device == archived.device }
     switch (live, keys, archived) {
-    case (.closed(let reason), _, _): leaveAll(archived, staying, reason)
-    case (_, nil, _): leaveAll(archived, staying, ArchivedVault.noKey)
-    case (_, _, .none(let reason)): leaveAll(archived, staying, reason)
+    case (.closed(let reason), _, _): leaveAll(archived, origin.staying, reason)
+    case (_, nil, _): leaveAll(archived, origin.staying, ReadableVault.noKey)
+    case (_, _, .closed(let reason)): leaveAll(archived, origin.staying, reason)
     case (_, let keys?, _):
       var result = try live.vault ?? Self.empty(archived, keys)
-      take(archived.items, way, isMigrated, into: &result)
-      leave(staying, way)
-      if !keepsExtra { removeExtra(archived.items, Set(staying.map(\.name)), way, from: &result) }
-      action = Self.action(result, archived, live)
+      // Those of a copy come out of a migration, which sets new times.
+      take(archived.items, way, isMigrated: options.vaultOrigin != nil, into: &result)
+      leave(origin.staying, way)
+      if !options.keepExtra {
+        removeExtra(archived.items, Set(origin.staying.map(\.name)), way, from: &result)
+      }
+      if result == live.vault { return }
+      // The archived file, when it has the same items.
+      if result == archived.vault {
+        action = .put
+      } else if !result.items.isEmpty || live.vault != nil {
+        action = .write(result)
+      }
     }
   }
 
   /// A plan for a vault that the archive lacks: what could have been in it goes.
-  init(lackingFor live: LiveVault) {
+  init(lackingIn staged: StagedContainer) throws {
     // Without a vault the archive's device is not known: items that never leave their device are preserved.
     let way = VaultReturn(toSameDevice: false, fromEncrypted: true)
+    let live = try ReadableVault(staged)
     guard var result = live.vault else {
       if case .closed(let reason) = live {
         report.problem = reason
@@ -58,38 +80,17 @@ struct VaultPlan {
     action = result.items.isEmpty ? .remove : report.removed.isEmpty ? .nothing : .write(result)
   }
 
-  /// A plan for the vault of an archive, and where its items come from.
-  ///
-  /// - Parameter sealed: the archive's file; nil when it has something else in its place.
-  static func make(
-    _ sealed: [UInt8]?, _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
-  ) throws -> (plan: VaultPlan, origin: VaultOrigin) {
-    let keys = staged.deviceKeys
-    let archived = try ArchivedVault(sealed, archive, keys, path: staged.container.vaultPath)
-    var origin = VaultOrigin(
-      isSameDevice: archived.isWhole, isEncrypted: archive.encryption != nil, staying: archived.staying)
-    if options.copiesVault { return (try VaultPlan(copying: archived, keys), origin) }
-    if let other = options.vaultOrigin { origin = other }
-    let way = VaultReturn(
-      toSameDevice: origin.isSameDevice, fromEncrypted: origin.isEncrypted,
-      includesSynchronizable: options.includesSynchronizable)
-    let plan = try VaultPlan(
-      archived, into: LiveVault(staged), keys, way: way, staying: origin.staying,
-      keepsExtra: options.keepExtra, isMigrated: options.vaultOrigin != nil)
-    return (plan, origin)
-  }
-
-  /// All readable items, for a private copy; a vault that does not open comes as its file.
-  private init(copying archived: ArchivedVault, _ keys: DeviceKeys?) throws {
+  /// Takes all readable items, for a private copy; a vault that does not open comes as its file.
+  private mutating func copy(_ archived: ReadableVault, _ keys: DeviceKeys?) throws {
     action = .put
-    guard let keys, case .extract(let extract, _) = archived else { return }
+    guard let keys, case .extract(let extract) = archived else { return }
     var vault = try Vault(new: keys)
     for item in extract.document.sorted { vault.put(item) }
     action = .write(vault)
   }
 
   private mutating func take(
-    _ items: [VaultItem.ID: VaultItem], _ way: VaultReturn, _ isMigrated: Bool, into result: inout Vault
+    _ items: [VaultItem.ID: VaultItem], _ way: VaultReturn, isMigrated: Bool, into result: inout Vault
   ) {
     for (id, item) in items.sorted(by: { $0.key < $1.key }) {
       if let present = result[id], present == (isMigrated ? item.dated(as: present) : item) {
@@ -131,7 +132,7 @@ struct VaultPlan {
   }
 
   private mutating func leaveAll(
-    _ archived: ArchivedVault, _ staying: [VaultExtract.Staying], _ reason: String
+    _ archived: ReadableVault, _ staying: [VaultExtract.Staying], _ reason: String
   ) {
     report.problem = reason
     var names: [String?] = archived.items.keys.sorted().map(\.description) + staying.map(\.name)
@@ -142,30 +143,20 @@ struct VaultPlan {
 
   /// A vault for a container without one. On the archive's device it has that device's id and recipients, unless its
   /// key was replaced since.
-  private static func empty(_ archived: ArchivedVault, _ keys: DeviceKeys) throws -> Vault {
-    guard case .whole(var vault) = archived else { return try Vault(new: keys) }
+  private static func empty(_ archived: ReadableVault, _ keys: DeviceKeys) throws -> Vault {
+    guard var vault = archived.vault else { return try Vault(new: keys) }
     vault.removeAll()
     if !vault.recipients.contains(keys.present.recipient) { try vault.rekey(to: [keys.present.recipient]) }
     return vault
   }
 
-  private static func action(_ result: Vault, _ archived: ArchivedVault, _ live: LiveVault) -> Action {
-    if result == live.vault { return .nothing }
-    // The archived file, when it has the same items.
-    if case .whole(let vault) = archived, vault == result { return .put }
-    return result.items.isEmpty && live.vault == nil ? .nothing : .write(result)
-  }
-
   /// Stages a vault that is to be written; a file that is put comes with the other contents, and a removal with the
   /// other removals.
   func stage(_ staged: StagedContainer) throws {
+    guard case .write(let vault) = action else { return }
     let path = staged.container.vaultPath
-    switch action {
-    case .nothing, .put, .remove: break
-    case .write(let vault):
-      if let present = try staged.status(of: path), present.type != .file { try staged.remove(path) }
-      try staged.setVault(vault)
-    }
+    if let present = try staged.status(of: path), present.type != .file { try staged.remove(path) }
+    try staged.setVault(vault)
   }
 }
 
@@ -242,13 +233,18 @@ extension RestoreOptions {
   }
 }
 
-/// The items of an archive's vault, as far as they can be read.
-enum ArchivedVault {
-  /// All of them, from the sealed file: this is the archive's device.
+/// The vault of an archive or of the container, as far as it can be read.
+enum ReadableVault {
+  /// The container has none.
+  case absent
+  /// The sealed file: this is its device.
   case whole(Vault)
-  /// Those that may leave their device, and why the sealed file does not open.
-  case extract(VaultExtract, String)
-  case none(String)
+  /// Of an archive, the items that may leave their device; the sealed file does not open.
+  case extract(VaultExtract)
+  /// Why nothing can be read.
+  case closed(String)
+
+  static let noKey = "no device key was given"
 
   /// Opens the sealed file of an archive, else takes the items that may leave.
   ///
@@ -266,40 +262,10 @@ enum ArchivedVault {
         problem = "in the archive: " + error.message
       }
     }
-    self = try archive.vaultExtract().map { .extract($0, problem) } ?? .none(problem)
+    self = try archive.vaultExtract().map { .extract($0) } ?? .closed(problem)
   }
 
-  static let noKey =
-    "no device key was given"
-
-  var items: [VaultItem.ID: VaultItem] {
-    switch self {
-    case .whole(let vault): vault.items
-    case .extract(let extract, _): extract.document.items
-    case .none: [:]
-    }
-  }
-
-  var staying: [VaultExtract.Staying] {
-    if case .extract(let extract, _) = self { extract.staying } else { [] }
-  }
-
-  var device: String? {
-    switch self {
-    case .whole(let vault): vault.device
-    case .extract(let extract, _): extract.document.device
-    case .none: nil
-    }
-  }
-
-  var isWhole: Bool { if case .whole = self { true } else { false } }
-}
-
-enum LiveVault {
-  case absent
-  case open(Vault)
-  case closed(String)
-
+  /// Opens the container's.
   init(_ staged: StagedContainer) throws {
     let path = staged.container.vaultPath
     guard try staged.status(of: path)?.type == .file else {
@@ -307,15 +273,14 @@ enum LiveVault {
       return
     }
     guard let keys = staged.deviceKeys else {
-      self = .closed(ArchivedVault.noKey)
+      self = .closed(Self.noKey)
       return
     }
     do {
       let vault = try Vault(opening: staged.read(path), with: keys, path: path.description)
       self =
         Set(keys.recipients).isDisjoint(with: vault.recipients)
-        ? .closed(
-          "the container's vault is sealed to other keys than the one that opens it") : .open(vault)
+        ? .closed("the container's vault is sealed to other keys than the one that opens it") : .whole(vault)
     } catch let error as DrydockError where error.code == .vaultLocked {
       self = .closed("in the container, " + error.message)
     } catch let error as DrydockError where error.code == .badVault || error.code == .unsupported {
@@ -324,6 +289,17 @@ enum LiveVault {
   }
 
   var vault: Vault? {
-    if case .open(let vault) = self { vault } else { nil }
+    if case .whole(let vault) = self { vault } else { nil }
   }
+
+  var isWhole: Bool { vault != nil }
+
+  private var extract: VaultExtract? {
+    if case .extract(let extract) = self { extract } else { nil }
+  }
+
+  var items: [VaultItem.ID: VaultItem] { vault?.items ?? extract?.document.items ?? [:] }
+  var device: String? { vault?.device ?? extract?.document.device }
+  /// The items of an archive that may not leave.
+  var staying: [VaultExtract.Staying] { extract?.staying ?? [] }
 }

@@ -2,6 +2,7 @@ import ArchiveManifest
 import ArchiveFile
 import Cryptography
 import DrydockErrors
+import Formats
 import Foundation
 import Storage
 
@@ -69,7 +70,7 @@ struct SignaturePayload {
     }
     guard let archive = Archive.ID(try next("# archive: ")), case let app = try next("# app: "),
       let instance = SHA256.Digest(hex: try next("# instance: ")), case let time = try next("# time: "),
-      ArchiveTime.isWhole(time), let size = UInt64(try next("# size: ")),
+      UTCTime.isWhole(time), let size = UInt64(try next("# size: ")),
       let contents = SHA256.Digest(hex: try next("# contents: ")),
       case let last = try next("SHA256 ("), let close = last.range(of: ") = ", options: .backwards),
       let sha256 = SHA256.Digest(hex: String(last[close.upperBound...]))

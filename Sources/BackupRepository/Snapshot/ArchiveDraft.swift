@@ -18,6 +18,8 @@ final class ArchiveDraft {
   let isEncrypted: Bool
   let header: Archive.Header
   let names: MemberNames
+  /// What an incremental archive is the difference to.
+  let parent: Manifest?
   /// The modification time of members that are not paths of the container, in nanoseconds since 1970.
   private let modified: Int64
   private let destination: ArchiveDestination
@@ -31,21 +33,24 @@ final class ArchiveDraft {
   private let json: [UInt8]
   private let upload: any PlaceUpload
   /// The place of the manifest, when it is in the archive.
-  private var location: ManifestLocation?
+  private var location: MemberLocation?
   private var isPublished = false
 
+  /// A content with fewer bytes is stored whole: a member and the places of its blocks take more than they save.
+  private static let smallestChanged: UInt64 = 64 << 10
   private static let fileName: ContainerPath = "archive", manifestName: ContainerPath = "manifest"
 
   /// - Parameters:
   ///   - encryption: the recipients; nil for an archive that everybody can read.
   init(
-    _ header: Archive.Header, encryption: AgeTarget?, to destination: ArchiveDestination
+    _ header: Archive.Header, since parent: Manifest?, encryption: AgeTarget?,
+    to destination: ArchiveDestination
   ) throws {
     guard let time = try? Date(header.time, strategy: .iso8601) else {
       throw DrydockError(.damaged, "its header has an invalid time")
     }
     modified = Int64(time.timeIntervalSince1970) * 1_000_000_000
-    (self.header, self.destination) = (header, destination)
+    (self.header, self.parent, self.destination) = (header, parent, destination)
     names = header.memberNames
     json = try header.encoded()
     isEncrypted = encryption != nil
@@ -62,6 +67,8 @@ final class ArchiveDraft {
     var created: FileDescriptor?
     var begun: (any PlaceUpload)?
     do {
+      manifest = try ManifestWriter(
+        path: work.full(Self.manifestName), archive: header.archive, since: parent)
       // A plain archive holds data that only its owner could read.
       let file = try scratch.directory.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
       created = file
@@ -72,7 +79,6 @@ final class ArchiveDraft {
       if upload.isSent { written = { try upload.extend(to: $0) } }
       archive = try ArchiveWriter(
         to: file, encryption: encryption, isSigned: !destination.signing.isEmpty, written: written)
-      manifest = try ManifestWriter(path: work.full(Self.manifestName), archive: header.archive)
       (self.file, self.upload) = (file, upload)
     } catch {
       begun?.cancel()
@@ -114,15 +120,23 @@ final class ArchiveDraft {
 
   // MARK: Contents
 
-  /// A content with fewer bytes is stored whole: a member and the places of its blocks take more than they save.
-  static let smallestChanged: UInt64 = 64 << 10
-
   /// Sets the place of a content that a member has whole, and records the hashes of its blocks.
   func place(_ entry: inout ManifestEntry, at offset: UInt64, _ blocks: BlockHashes?) throws {
     entry.extents = Extents(at: offset, length: entry.size)
     if let blocks, entry.size >= Self.smallestChanged {
       try manifest.add(blocks, [0..<blocks.count], at: offset)
     }
+  }
+
+  /// The hashes of the blocks of the parent's content, which a new one can be stored as the difference to; nil when it
+  /// cannot.
+  func blocks(
+    of earlier: ManifestEntry, like entry: ManifestEntry, blockSize: Int
+  ) throws -> BlockHashes? {
+    guard earlier.kind == entry.kind, earlier.hardLink == nil,
+      min(earlier.size, entry.size) >= Self.smallestChanged
+    else { return nil }
+    return try parent?.blocks(of: earlier, blockSize: blockSize)
   }
 
   /// Adds only the blocks of a content that an earlier one does not have, and sets the entry's places.
@@ -165,10 +179,10 @@ final class ArchiveDraft {
     try archive.startFrame()
     let member = try extract.encoded().withBytes { bytes in
       let offset = try archive.beginMember(
-        .file(MemberNames.vault, size: UInt64(bytes.count), mode: VaultMember.mode, modified: modified))
+        .file(MemberNames.vault, size: UInt64(bytes.count), mode: MemberNames.vaultMode, modified: modified))
       try archive.write(bytes)
       try archive.endMember()
-      return VaultMember(offset: offset, length: UInt64(bytes.count), digest: try SHA256.hash(bytes))
+      return MemberLocation(offset: offset, length: UInt64(bytes.count), sha256: try SHA256.hash(bytes))
     }
     try manifest.add(member)
   }
@@ -197,14 +211,14 @@ final class ArchiveDraft {
   }
 
   /// Keeps the manifest of the published archive for the next snapshot.
-  func keepManifest(in cache: ManifestCache, of path: String, _ parent: Manifest?) throws {
+  func keepManifest(in cache: ManifestCache, of path: String) throws {
     guard let location else { return }
     let file = try work.open(Self.manifestName, .readOnly)
     defer { try? file.close() }
     try cache.store(header, of: path, file, location, tarSize: archive.tarPosition, parent: parent)
   }
 
-  private func addManifest() throws -> ManifestLocation {
+  private func addManifest() throws -> MemberLocation {
     let size = try work.status(Self.manifestName)?.size ?? 0
     try archive.startFrame()
     let offset = try archive.beginMember(.file(MemberNames.manifest, size: size, modified: modified))
@@ -214,6 +228,6 @@ final class ArchiveDraft {
       try archive.write(piece)
     }
     try archive.endMember()
-    return ManifestLocation(offset: offset, length: size, sha256: try hash.finalize())
+    return MemberLocation(offset: offset, length: size, sha256: try hash.finalize())
   }
 }

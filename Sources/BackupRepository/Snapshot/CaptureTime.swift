@@ -1,3 +1,4 @@
+import AppContainer
 import ArchiveManifest
 import ContainerTransaction
 import FileSystem
@@ -42,6 +43,22 @@ struct CaptureTime {
     var seen = status
     if committed.explain(status, since: entry.changed) { seen.changed = entry.changed }
     return entry.changed == seen.changed && isOld(seen)
+  }
+
+  /// Whether what a scan found is as the snapshot has it, so that nothing of it need be read; of a file with several
+  /// names, but for the other names.
+  func isUnchanged(
+    _ scanned: ScannedEntry, _ entry: ManifestEntry, in root: Directory, _ manifest: Manifest
+  ) throws -> Bool {
+    guard isUnchanged(entry, scanned.status) else { return false }
+    switch (scanned.kind, entry.kind) {
+    case (.directory, .directory), (.symbolicLink, .symbolicLink): return true
+    case (.file, .file):
+      return scanned.status.size == entry.size && (scanned.status.links > 1 || entry.hardLink == nil)
+    case (.database, .database):
+      return try isUnchangedDatabase(entry, scanned.status, in: root, manifest)
+    default: return false
+    }
   }
 
   /// Whether a database is as it was at the capture, with its log and journal.

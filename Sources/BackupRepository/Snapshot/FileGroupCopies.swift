@@ -21,7 +21,7 @@ struct FileGroupCopies {
   private var members: [ContainerPath: Member] = [:]
   private var copied = 0
   /// The files that were not read, because they are as the parent has them.
-  private var unchanged: [ContainerPath: StableReader.State] = [:]
+  private var unchanged: [ContainerPath: FileStatus] = [:]
 
   init(into work: Directory, _ reader: StableReader) { (self.work, self.reader) = (work, reader) }
 
@@ -32,7 +32,7 @@ struct FileGroupCopies {
   func isUnchanged(_ path: ContainerPath) -> Bool { unchanged[path] != nil }
 
   mutating func noteUnchanged(_ path: ContainerPath, _ status: FileStatus) {
-    unchanged[path] = StableReader.State(status)
+    unchanged[path] = status
   }
 
   /// One of a group's files, once: the caller removes its copy. Nil when the group is too large.
@@ -63,9 +63,8 @@ struct FileGroupCopies {
       for path in paths { members[path] = nil }
       return true
     }
-    let states = before.map { StableReader.State($0) }
-    guard zip(paths, states).allSatisfy({ unchanged[$0] == nil || unchanged[$0] == $1 }),
-      let copies = try copies(of: group, states, in: directory)
+    guard zip(paths, before).allSatisfy({ unchanged[$0]?.hasTimesAndSize(of: $1) ?? true }),
+      let copies = try copies(of: group, before, in: directory)
     else { return false }
     for (path, copy) in zip(paths, copies) { members[path] = copy }
     return true
@@ -80,7 +79,7 @@ struct FileGroupCopies {
 
   /// - Returns: nil when a file changed meanwhile.
   private mutating func copies(
-    of group: FileGroup, _ before: [StableReader.State], in directory: Directory
+    of group: FileGroup, _ before: [FileStatus], in directory: Directory
   ) throws -> [Member]? {
     var copies: [(name: ContainerPath, metadata: FileMetadata)] = []
     var isWhole = false
@@ -95,13 +94,11 @@ struct FileGroupCopies {
         return nil
       }
     }
-    guard let after = try statuses(of: group, in: directory)?.map({ StableReader.State($0) }) else {
-      return nil
-    }
+    guard let after = try statuses(of: group, in: directory) else { return nil }
     for (index, name) in group.names.enumerated() where !group.canOnlyGrow(name) {
       // A write in progress has set the time when it began, and one through a mapping sets none.
       guard
-        try before[index] == after[index]
+        try after[index].hasTimesAndSize(of: before[index])
           && (group.isDirectory || same(name, in: directory, copies[index].name))
       else { return nil }
     }
@@ -113,7 +110,9 @@ struct FileGroupCopies {
     let (original, copied) = try (directory.openFile(name), work.openFile(copy))
     defer { for file in [original, copied] { try? file.close() } }
     let size = try FileStatus(of: copied, path: work.full(copy)).size
-    let read = try reader.stream(.file(copied, size: size, path: work.full(copy)), into: nil)
+    guard let read = try reader.stream(.file(copied, size: size, path: work.full(copy)), into: nil) else {
+      return false
+    }
     return try reader.reads(read.digest, original, size: size, directory.full(name))
   }
 }

@@ -21,12 +21,6 @@ typealias PendingDigest = PendingResult<SHA256.Digest>
 /// Hashes what was read while the next is read: at 2 GB/s it would otherwise take as long as everything else that a snapshot's
 /// one reading thread does.
 final class HashPipeline: Sendable {
-  /// A message that comes piece by piece. Unchecked: used on the pipeline's queue alone.
-  private final class Message: @unchecked Sendable {
-    var hash: Result<ContentHash, any Error>
-    init() throws { hash = .success(try ContentHash(isDatabase: false, size: 0)) }
-  }
-
   /// Below this, hashing takes less time than handing over.
   static let smallest = 32 << 10
   /// Enough for the other thread to be descheduled for a while; memory is used only as far as buffers were filled.
@@ -35,10 +29,11 @@ final class HashPipeline: Sendable {
   private let queue = DispatchQueue(label: "drydock.hashing")
   private let free: Mutex<[HashBuffer]>
   private let available = DispatchSemaphore(value: 0)
-  private let message: Message
+  /// Of a content that comes piece by piece; the queue's.
+  private let hash: Mutex<Result<ContentHash, any Error>>
 
   init() throws {
-    message = try Message()
+    hash = Mutex(.success(try ContentHash(isDatabase: false, size: 0)))
     let buffers = (0..<Self.count).map { _ in HashBuffer() }
     free = Mutex(buffers)
     // Started at zero and raised: Dispatch traps when a semaphore is freed below its first value.
@@ -56,7 +51,7 @@ final class HashPipeline: Sendable {
     available.signal()
   }
 
-  /// The digest of a whole message, which is the start of a buffer; takes the buffer.
+  /// The digest of a whole content, which is the start of a buffer; takes the buffer.
   func digest(of buffer: HashBuffer, count: Int) -> PendingDigest {
     let pending = PendingDigest()
     queue.async {
@@ -66,51 +61,43 @@ final class HashPipeline: Sendable {
     return pending
   }
 
-  /// Starts a message, the content of a file, that ``finish()`` ends.
+  /// Starts the content of a file, which ``finish()`` ends.
   func start(isDatabase: Bool, size: UInt64) {
-    queue.async { self.message.hash = Result { try ContentHash(isDatabase: isDatabase, size: size) } }
+    queue.async {
+      self.hash.withLock { $0 = Result { try ContentHash(isDatabase: isDatabase, size: size) } }
+    }
   }
 
-  /// Adds a piece to the message; takes the buffer.
+  /// Adds a piece to the content; takes the buffer.
   func add(_ buffer: HashBuffer, count: Int) {
-    update {
-      try $0.update(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
-    } then: {
+    queue.async {
+      self.update { try $0.update(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count])) }
       self.recycle(buffer)
     }
   }
 
-  /// Adds zeros to the message.
-  func addZeros(_ count: UInt64) {
-    update {
-      try $0.updateZeros(count)
-    } then: {
-    }
-  }
+  /// Adds zeros to the content.
+  func addZeros(_ count: UInt64) { queue.async { self.update { try $0.updateZeros(count) } } }
 
-  private func update(
-    _ body: @escaping @Sendable (inout ContentHash) throws -> Void, then: @escaping @Sendable () -> Void
-  ) {
-    queue.async {
-      let none: Result<ContentHash, any Error> = .failure(CancellationError())
+  private func update(_ body: @Sendable (inout ContentHash) throws -> Void) {
+    hash.withLock { state in
+      guard case .success(var hash) = state else { return }
       // Moved out and back in: what it holds is not copied.
-      let hash = exchange(&self.message.hash, with: none)
-      self.message.hash = hash.flatMap { hash in
-        Result {
-          var hash = hash
-          try body(&hash)
-          return hash
-        }
+      state = .failure(CancellationError())
+      state = Result {
+        try body(&hash)
+        return hash
       }
-      then()
     }
   }
 
   /// Waits for all pieces, and gives their digest.
   func finish() throws -> (digest: SHA256.Digest, blocks: BlockHashes?) {
     try queue.sync {
-      var hash = try message.hash.get()
-      return try hash.finish()
+      try hash.withLock { state in
+        var hash = try state.get()
+        return try hash.finish()
+      }
     }
   }
 }

@@ -29,12 +29,6 @@ package struct ManifestCache: Sendable {
     var manifestSize: UInt64, manifestHash: String
   }
 
-  private struct Entry {
-    var name: ContainerPath, record: Record
-    /// Where the manifest starts.
-    var offset: Int64
-  }
-
   private static let scratchPrefix = ".drydock-writing-", lineLimit = 1 << 16
   /// Seconds after which the directory of an owner without new archives is removed.
   private static let staleAge: Int64 = 100 * 86_400
@@ -76,36 +70,57 @@ package struct ManifestCache: Sendable {
     guard let folder = try folder(repository.path, app, instance), try folder.status(name) != nil else {
       return nil
     }
-    let names = try folder.names().filter(ArchiveLabel.isFileName)
-    var chain = [try entry(name, in: folder)]
-    while let parent = chain[chain.count - 1].record.header.parent, chain.count < Manifest.longestChain {
+    let (names, owner) = (
+      try folder.names().filter(ArchiveLabel.isFileName), ArchiveLabel.ownerKey(app, instance)
+    )
+    var chain: [ManifestReader] = []
+    var candidates = [name]
+    while true {
+      var found: ManifestReader?
+      for name in candidates where found == nil {
+        found = try manifest(name, in: folder, of: chain.last?.header.parent, owner) {
+          try Self.state(of: present.file(name), in: repository)
+        }
+      }
+      guard let found else { return nil }
+      chain.append(found)
+      guard let parent = found.header.parent, chain.count < Manifest.longestChain else {
+        return try Manifest(chain)
+      }
       // A name has the beginning of the id.
-      let candidates = names.filter { Self.label($0)?.id.hasPrefix(parent.short) ?? false }
-      let entries = try candidates.map { try entry(ContainerPath(name: $0), in: folder) }
-      guard let entry = entries.first(where: { $0.record.header.archive == parent }) else { return nil }
-      chain.append(entry)
+      candidates = names.filter { Self.label($0)?.id.hasPrefix(parent.short) ?? false }
+        .map { ContainerPath(name: $0) }
     }
-    guard
-      try chain.allSatisfy({ entry in
-        try ArchiveLabel(entry.record.header).ownerKey == ArchiveLabel.ownerKey(app, instance)
-          && isUnchanged(entry, present.file(entry.name), in: repository)
-      })
-    else { return nil }
-    return try Manifest(chain.map { try manifest($0, in: folder) })
   }
 
   private static func label(_ name: [UInt8]) -> ArchiveLabel? {
     ArchiveLabel(fileName: String(decoding: name, as: UTF8.self))
   }
 
-  private func entry(_ name: ContainerPath, in folder: Directory) throws -> Entry {
+  /// The manifest in a file of the cache; nil if it is of another archive than the wanted one or of another owner, or
+  /// the archive's file is not in the repository as it was written.
+  private func manifest(
+    _ name: ContainerPath, in folder: Directory, of wanted: Archive.ID?, _ owner: String,
+    state: () throws -> (UInt64, String)?
+  ) throws -> ManifestReader? {
+    let path = folder.full(name)
     let file = try folder.openFile(name)
     defer { try? file.close() }
     let bytes = try ArchiveSource(file).beginning(Self.lineLimit)
     guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
       let record = try? JSONDecoder().decode(Record.self, from: Data(bytes[..<end]))
-    else { throw Self.damaged(folder.full(name)) }
-    return Entry(name: name, record: record, offset: Int64(end + 1))
+    else { throw Self.damaged(path) }
+    guard wanted == nil || record.header.archive == wanted,
+      ArchiveLabel(record.header).ownerKey == owner,
+      let state = try state(), state == (record.size, record.beginning)
+    else { return nil }
+    return try ManifestReader(
+      record.header, tarSize: record.tarSize, fileSize: record.size, path: path, size: record.manifestSize
+    ) { target in
+      let hash = try SHA256()
+      try Self.copy(file, from: Int64(end + 1), to: target) { hash.update($0) }
+      guard try hash.finalize().hex == record.manifestHash else { throw Self.damaged(path) }
+    }
   }
 
   private static func damaged(_ path: String) -> DrydockError {
@@ -116,24 +131,6 @@ package struct ManifestCache: Sendable {
   private static func state(of file: PlaceFile?, in repository: any Place) throws -> (UInt64, String)? {
     guard let file, file.isFile else { return nil }
     return (file.size, try SHA256.hash(repository.open(file, usesCache: true).beginning(4096)).hex)
-  }
-
-  private func isUnchanged(_ entry: Entry, _ file: PlaceFile?, in repository: any Place) throws -> Bool {
-    guard let (size, beginning) = try Self.state(of: file, in: repository) else { return false }
-    return size == entry.record.size && beginning == entry.record.beginning
-  }
-
-  private func manifest(_ entry: Entry, in folder: Directory) throws -> ManifestReader {
-    let (record, path) = (entry.record, folder.full(entry.name))
-    let file = try folder.openFile(entry.name)
-    defer { try? file.close() }
-    return try ManifestReader(
-      record.header, tarSize: record.tarSize, fileSize: record.size, path: path, size: record.manifestSize
-    ) { target in
-      let hash = try SHA256()
-      try Self.copy(file, from: entry.offset, to: target) { hash.update($0) }
-      guard try hash.finalize().hex == record.manifestHash else { throw Self.damaged(path) }
-    }
   }
 
   private static func copy(
@@ -158,7 +155,7 @@ package struct ManifestCache: Sendable {
   ///   - file: its manifest, whose place in the archive is `location`.
   ///   - parent: what it is the difference to.
   func store(
-    _ header: Archive.Header, of archive: String, _ file: FileDescriptor, _ location: ManifestLocation,
+    _ header: Archive.Header, of archive: String, _ file: FileDescriptor, _ location: MemberLocation,
     tarSize: UInt64, parent: Manifest?
   ) throws {
     let (repository, name) = try Places.ofFile(archive)

@@ -97,16 +97,14 @@ package enum Snapshot {
     var header = header
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
     let draft = try ArchiveDraft(
-      header, encryption: options.encryption, to: destination)
+      header, since: parent, encryption: options.encryption, to: destination)
     options.progress?.begin(.snapshot)
     do {
-      let former = try parent.map {
-        try ParentSnapshot(
-          $0,
-          CaptureTime(
-            $0.header, of: locked.lock.root, CommittedFiles(of: container), settling: options.seams.settling))
+      let capture = try parent.map {
+        try CaptureTime(
+          $0.header, of: locked.lock.root, CommittedFiles(of: container), settling: options.seams.settling)
       }
-      let writer = try SnapshotWriter(container, locked, into: draft, options, since: former)
+      let writer = try SnapshotWriter(container, locked, into: draft, options, since: capture ?? .none)
       try writer.storeRoot()
       var scan = writer.scan()
       let skip: ContainerScan.Unreadable = { path, error in
@@ -119,15 +117,13 @@ package enum Snapshot {
       let snapshot = try draft.manifest.finish(storesExcluded: options.includesExcluded)
       let (path, size) = try draft.publish(tags: options.tags)
       try destination.requirePresent(parent?.parts.map(\.archive) ?? [], neededBy: path)
-      var report = SnapshotReport(
-        path: path, snapshot: snapshot.hex, header: header, entries: writer.entries,
-        contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
-        excluded: writer.excluded, skipped: writer.skipped + options.missing.skipped, raw: writer.raw,
-        behind: writer.behind, mapped: writer.mapped, vault: vault)
+      var report = writer.report
+      (report.path, report.snapshot, report.archiveBytes, report.vault) = (path, snapshot.hex, size, vault)
+      report.skipped += options.missing.skipped
       report.signedBy = options.signing.map(\.description)
       if let cache = options.cache, destination.repository != nil, case .recipients? = options.encryption {
         // The archive is there: nothing that goes wrong with the cache is an error.
-        do { try draft.keepManifest(in: ManifestCache(cache), of: path, parent) } catch {
+        do { try draft.keepManifest(in: ManifestCache(cache), of: path) } catch {
           report.cacheProblem = DrydockError.reason(of: error)
         }
       }
@@ -141,30 +137,30 @@ package enum Snapshot {
 /// What a snapshot stored.
 public struct SnapshotReport: Sendable {
   /// The archive's path.
-  public var path: String
+  public var path = ""
   /// The id of its content.
-  public var snapshot: String
+  public var snapshot = ""
   /// What the archive says of itself.
   public var header: Archive.Header
   /// Its random id.
   public var archive: Archive.ID { header.archive }
   /// Number of stored paths, and bytes of their content.
-  public var entries: Int, contentBytes: UInt64
+  public var entries = 0, contentBytes: UInt64 = 0
   /// The size of the archive's file.
-  public var archiveBytes: UInt64
+  public var archiveBytes: UInt64 = 0
   /// Whether a key is needed to read it.
   public var isEncrypted: Bool
   /// What a rule excludes; stored all the same with ``SnapshotOptions/includesExcluded``.
-  package var excluded: [ExcludedPath]
+  package var excluded: [ExcludedPath] = []
   /// What is missing in it.
-  public var skipped: [SkippedPath]
+  public var skipped: [SkippedPath] = []
   /// Databases that SQLite could not open and that are stored as they were, with the reason.
-  package var raw: [ContainerPath: String]
+  package var raw: [ContainerPath: String] = [:]
   /// Databases with bytes behind their last page, and their number: they are not stored, since SQLite does not use them. Not known
   /// of databases that have not changed since the parent.
-  package var behind: [ContainerPath: UInt64]
+  package var behind: [ContainerPath: UInt64] = [:]
   /// Files that were stored while a process had them mapped for writing: their content may be mixed from different moments.
-  package var mapped: [OpenFile]
+  package var mapped: [OpenFile] = []
   package var vault: SnapshotVault?
   /// Why the header lacks the schema version, when there is a reason.
   public var versionProblem: String?
@@ -178,6 +174,11 @@ public struct SnapshotReport: Sendable {
   package var signedBy: [String] = []
   /// Whether the archive is not encrypted, and earlier ones of the container in its repository are.
   package var isPlainAmongEncrypted = false
+
+  init(_ header: Archive.Header, isEncrypted: Bool) {
+    (self.header, self.isEncrypted) = (header, isEncrypted)
+  }
+
   /// Whether nothing but the root is stored: a disk that is not mounted looks like that.
   package var isBare: Bool { entries <= 1 && contentBytes == 0 }
 

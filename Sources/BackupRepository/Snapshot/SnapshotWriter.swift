@@ -11,45 +11,33 @@ import SystemPackage
 /// Stores a container path by path: as members of the archive, and as entries of its manifest. It scans the
 /// locked directory, and copes with paths that change, move or are removed while they are read.
 final class SnapshotWriter {
-  private let container: Container
-  private let locked: LockedContainer
-  private let root: Directory
-  private let archive: ArchiveWriter
-  private let manifest: ManifestWriter
-  /// A private directory for copies of databases.
-  private let work: Directory
-  private let names: MemberNames
-  private let options: SnapshotOptions
+  let container: Container
+  let locked: LockedContainer
+  let root: Directory
+  let draft: ArchiveDraft
+  let options: SnapshotOptions
   private let rules: ExclusionRules
   /// The names at the moment that the archive shows.
   private let tree: TreeNames
   private let reader: StableReader
-  private let contents: LargeContents
+  let contents: LargeContents
   private var groups: FileGroupCopies
-
-  private(set) var entries = 0
-  private(set) var contentBytes: UInt64 = 0
-  private(set) var excluded: [ExcludedPath] = []
-  private(set) var skipped: [SkippedPath] = []
+  var report: SnapshotReport
   private var skippedPaths: Set<ContainerPath> = []
-  /// Databases that SQLite cannot open, with the reasons.
-  private(set) var raw: [ContainerPath: String] = [:]
-  /// Databases with bytes behind their last page, and how many.
-  private(set) var behind: [ContainerPath: UInt64] = [:]
-  /// Files that processes had mapped for writing.
-  private(set) var mapped: [OpenFile] = []
   private lazy var mappings = FilesMappedForWriting()
   /// Stored files that may be among these.
   private var mayBeMapped: [FileIdentity: ContainerPath] = [:]
   /// The locks of those of which that was known.
-  private var opaque: [ContainerPath: DatabaseLock?] = [:]
+  var opaque: [ContainerPath: DatabaseLock?] = [:]
   /// Entries in their order, the first one's digest still being computed.
-  private var waiting: [(entry: ManifestEntry, digest: PendingDigest?, earlier: ManifestEntry?)] = []
-  /// What an incremental snapshot is the difference to, and its entry of the path that is being stored.
-  private let former: ParentSnapshot?
-  private var earlier: ManifestEntry?
-  /// Whether the path that is being stored was added.
-  private var isAdded = false
+  private var waiting:
+    [(
+      entry: ManifestEntry, digest: PendingDigest?, earlier: ManifestEntry?, capture: DatabaseCaptureState?
+    )] = []
+  /// What the parent's capture proves; nothing without a parent.
+  let capture: CaptureTime
+  /// The parent's entry of the path that is being stored, until that is added.
+  var earlier: ManifestEntry?
   /// The hash of the vault's file, when it is stored.
   private(set) var vaultDigest: SHA256.Digest?
   private let directories: LastDirectory
@@ -57,23 +45,21 @@ final class SnapshotWriter {
   private var beyondLimits: ContainerPath?
   /// Whether another inode behind a name means that it was replaced.
   private var checksInodes = true
-  /// What the sidecars of databases were that were just captured.
-  private var captureStates: [ContainerPath: DatabaseCaptureState] = [:]
   /// The first path of each inode that has several names.
   private var linked: [FileIdentity: (entry: ManifestEntry, hasMember: Bool)] = [:]
 
   init(
     _ container: Container, _ locked: LockedContainer, into draft: ArchiveDraft, _ options: SnapshotOptions,
-    since former: ParentSnapshot? = nil
+    since capture: CaptureTime
   ) throws {
-    (self.container, self.locked, self.options, self.former) = (container, locked, options, former)
-    (root, rules, names) = (locked.lock.root, ExclusionRules(container), draft.names)
-    (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
+    (self.container, self.locked, self.options, self.capture) = (container, locked, options, capture)
+    (self.draft, root, rules) = (draft, locked.lock.root, ExclusionRules(container))
+    report = SnapshotReport(draft.header, isEncrypted: draft.isEncrypted)
     directories = LastDirectory(root)
     tree = TreeNames(root, rules: options.includesExcluded ? nil : rules, listed: options.seams.lists)
     reader = try StableReader(options.progress)
     groups = FileGroupCopies(into: draft.work, reader)
-    contents = LargeContents(draft: draft, reader: reader, former: former)
+    contents = LargeContents(draft: draft, reader: reader)
   }
 
   func storeRoot() throws {
@@ -89,41 +75,41 @@ final class SnapshotWriter {
     ContainerScan(
       root, rules: rules, entersExcluded: options.includesExcluded, deepest: SkippedPath.deepest,
       names: tree
-    ) {
-      try self.groups.capture($0, in: $1, $2) { self.former?.isOld($0) ?? false }
-    }
+    ) { try self.groups.capture($0, in: $1, $2, isOld: self.capture.isOld) }
   }
 
   /// Records what is not stored, after all paths.
   func finish() throws {
     try addWaiting(all: true)
-    try noteRemoved(former?.entries.rest() ?? [])
-    try manifest.addOmitted(excluded, skipped, since: former?.manifest)
-    try addMissing(options.missing.excluded, options.missing.skipped)
-    if !mayBeMapped.isEmpty { mapped = mappings.users(of: mayBeMapped) }
+    try removeEarlier()
+    try draft.manifest.addOmitted(report.excluded, report.skipped)
+    // What an earlier capture excluded or lost, unless this one has recorded the path itself.
+    let known = Set(report.excluded.map(\.path)).union(skippedPaths)
+    for path in options.missing.excluded where !known.contains(path.path) {
+      if try options.includesExcluded || !draft.manifest.hasEntry(path.path) { try draft.manifest.add(path) }
+    }
+    for path in options.missing.skipped where !known.contains(path.path) { try draft.manifest.add(path) }
+    if !mayBeMapped.isEmpty { report.mapped = mappings.users(of: mayBeMapped) }
   }
 
   /// Finds the parent's entry of a path that is about to be stored.
   private func compare(_ path: ContainerPath) throws {
-    guard let former else { return }
-    let (entry, gone) = try former.entries.entry(at: path)
-    try noteRemoved(gone)
-    (earlier, isAdded) = (entry, false)
+    try removeEarlier()
+    earlier = try draft.manifest.earlier(at: path)
   }
 
-  /// Records paths that only the parent has; the last one that was compared, when it was not stored.
-  private func noteRemoved(_ paths: [ContainerPath]) throws {
-    if let earlier, !isAdded { try manifest.addRemoved(earlier.path) }
+  /// Records that the path that was compared last was not stored.
+  private func removeEarlier() throws {
+    if let earlier { try draft.manifest.addRemoved(earlier.path) }
     earlier = nil
-    for path in paths { try manifest.addRemoved(path) }
   }
 
   /// Stores a path, unless a rule excludes it: Drydock's own state in any case, others unless `includesExcluded`.
   func store(_ scanned: ScannedEntry) throws {
     if let exclusion = scanned.exclusion {
       // An excluded directory covers everything below it.
-      if excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
-        excluded.append(ExcludedPath(path: scanned.path, exclusion: exclusion))
+      if report.excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
+        report.excluded.append(ExcludedPath(path: scanned.path, exclusion: exclusion))
       }
       if exclusion.rule == .state || !options.includesExcluded { return }
     }
@@ -143,7 +129,7 @@ final class SnapshotWriter {
         case .symbolicLink: return try storeLink(scanned)
         // A database belongs with its sidecars, which may not have been moved yet.
         case .database where scanned.currentPath != scanned.path:
-          return skipUnstable(scanned.path, scanned.currentPath)
+          return skipUnstable(scanned.path, [scanned.currentPath])
         case .database(let unit): return try storeDatabase(unit, scanned)
         // A sidecar is stored only with a main file that SQLite could not open.
         case .sidecar(let main) where opaque[main] != nil && scanned.path == main.withSuffix("-shm"): return
@@ -151,7 +137,7 @@ final class SnapshotWriter {
         case .sidecar(let main) where opaque[main] != nil:
           return try storeFile(scanned, kind: .rawDatabase, canOnlyGrow: true)
         case .sidecar(let main):
-          return raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
+          return report.raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
         case .mount: return skip(scanned.path, .mount)
         case .special: return skip(scanned.path, .special)
         }
@@ -166,22 +152,20 @@ final class SnapshotWriter {
           scanned.status = status
           checksInodes = false
         case .gone: return
-        case .unsettled(let paths):
-          for path in tree.reported(scanned.path, seenAt: paths) { skip(path, .unstable) }
-          return
-        case .at(let path, _): return skipUnstable(scanned.path, path)
+        case .unsettled(let paths): return skipUnstable(scanned.path, paths)
+        case .at(let path, _): return skipUnstable(scanned.path, [path])
         case .unmoved: return skip(scanned.path, .unstable)
         }
       }
     }
-    skipUnstable(scanned.path, scanned.currentPath)
+    skipUnstable(scanned.path, [scanned.currentPath])
   }
 
   /// Whether a member can have the path's name. One that is too long or too deep is not stored, nor what is below it.
   private func canStore(_ path: ContainerPath) throws -> Bool {
     if let beyondLimits, path.isInside(beyondLimits) { return false }
     do {
-      try MemberName.validate(names.name(of: path))
+      try MemberName.validate(draft.names.name(of: path))
       return true
     } catch let error as DrydockError where error.code == .limit {
       beyondLimits = path
@@ -192,7 +176,7 @@ final class SnapshotWriter {
 
   private func storeDirectory(_ path: ContainerPath, _ status: FileStatus, _ metadata: FileMetadata) throws {
     let entry = entry(path, .directory, status, metadata)
-    if entry != earlier { try archive.addMember(names.member(entry, .directory)) }
+    if entry != earlier { try draft.archive.addMember(draft.names.member(entry, .directory)) }
     try add(entry)
   }
 
@@ -202,12 +186,14 @@ final class SnapshotWriter {
     let target = try Self.reading { try directory.linkTarget(name) }
     try expectSame(directory.status(name), scanned)
     entry.linkTarget = target
-    if entry != earlier { try archive.addMember(names.member(entry, .symbolicLink(target: target))) }
+    if entry != earlier {
+      try draft.archive.addMember(draft.names.member(entry, .symbolicLink(target: target)))
+    }
     try add(entry)
   }
 
   /// Stores a file that may change while it is read.
-  private func storeFile(
+  func storeFile(
     _ scanned: ScannedEntry, kind: ManifestEntry.Kind, canOnlyGrow: Bool = false
   ) throws {
     let status = scanned.status
@@ -215,14 +201,14 @@ final class SnapshotWriter {
     var copied: FileMetadata?
     if let group = scanned.group {
       switch try groups.take(scanned.path, of: group, in: directory) {
-      case .copy(let copy, let metadata): (directory, name, copied) = (work, copy, metadata)
+      case .copy(let copy, let metadata): (directory, name, copied) = (draft.work, copy, metadata)
       case .unstable:
         let paths = group.names.map { scanned.path.parent.appending(unchecked: $0.bytes) }
         return paths.filter { !groups.isUnchanged($0) }.forEach { skip($0, .unstable) }
       case nil: break
       }
     }
-    defer { if copied != nil { try? work.removeFile(name) } }
+    defer { if copied != nil { try? draft.work.removeFile(name) } }
     // What an app can only append to, or nobody changes, is whole as it is at first.
     let isWhole = canOnlyGrow || copied != nil
     let (file, found) = try Self.reading { try open(name, in: directory, copied == nil ? scanned : nil) }
@@ -242,30 +228,21 @@ final class SnapshotWriter {
     for attempt in 1...StableReader.smallAttempts
     where !isStored && largeAttempts < StableReader.largeAttempts {
       // A reading after which the file is in the state that its name had shows that it is the same one.
-      if copied == nil, isWhole || attempt > 1 { try expectSame(FileStatus(of: file, path: path), scanned) }
-      let known = attempt == 1 ? StableReader.State(open: found) : nil
-      guard let before = try isWhole ? reader.state(of: file, path) : reader.settled(file, path, known) else {
-        continue
-      }
+      let now = isWhole || attempt > 1 ? try FileStatus(of: file, path: path) : found
+      if copied == nil { try expectSame(now, scanned) }
+      guard let before = isWhole ? now : try reader.settled(file, path, now) else { continue }
       entry.size = before.size
       entry.metadata.modified = copied?.modified ?? before.modified
       if before.size > StableReader.smallSize {
         largeAttempts += 1
-        let isFresh = !isWhole && reader.isFresh(before)
-        isStored = try contents.store(
-          .file(file, size: before.size, path: path), of: &entry, since: earlier
-        ) { read in
-          try read.isWhole && (isWhole || reader.state(of: file, path) == before)
-            && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
-        }
+        isStored = try contents.store(file, path, before, isWhole: isWhole, of: &entry, since: earlier)
         continue
       }
       // A small file is read until it did not change during a read, and is then stored.
       let buffer = reader.pipeline.buffer()
-      var isTaken = false
-      defer { if !isTaken { reader.pipeline.recycle(buffer) } }
+      defer { if pending == nil { reader.pipeline.recycle(buffer) } }
       let read = try reader.readSmall(file, path, before, isWhole: isWhole, into: buffer) {
-        try before.size > 0 && former?.hasContent(ofSize: before.size) ?? false
+        try before.size > 0 && draft.parent?.hasContent(ofSize: before.size) ?? false
       }
       guard let (bytes, digest) = read else { continue }
       isStored = true
@@ -273,21 +250,18 @@ final class SnapshotWriter {
         entry.digest = digest
         if entry == earlier { continue }
         if before.size > 0,
-          let places = try former?.places(
+          let places = try draft.parent?.places(
             of: digest, size: before.size, isDatabase: false, earlier: earlier)
         {
           entry.extents = places
           continue
         }
       }
-      let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
-      try archive.write(bytes)
-      try archive.endMember()
+      let offset = try draft.archive.beginMember(draft.names.member(entry, .file(size: before.size)))
+      try draft.archive.write(bytes)
+      try draft.archive.endMember()
       entry.extents = Extents(at: offset, length: before.size)
-      if digest == nil {
-        isTaken = true
-        pending = reader.pipeline.digest(of: buffer, count: bytes.count)
-      }
+      if digest == nil { pending = reader.pipeline.digest(of: buffer, count: bytes.count) }
     }
     guard isStored else { return skip(scanned.path, .unstable) }
     if kind == .file, mappings.mayHave(status.identity) { mayBeMapped[status.identity] = scanned.path }
@@ -323,85 +297,26 @@ final class SnapshotWriter {
     (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
     entry.linkArchive = first.extents.single?.archive
     if hasMember {
-      try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
+      try draft.archive.addMember(
+        draft.names.member(entry, .hardLink(target: draft.names.name(of: first.path))))
     }
     try add(entry)
     return true
   }
 
-  private static let databaseCopy: ContainerPath = "database"
-
-  private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
-    if container.configuration.opaque.contains(unit.main) {
-      // A transaction's lock holds it already.
-      let isHeld = locked.databases[unit.main] != nil
-      let hold = try isHeld ? nil : root.hold(unit, busyTimeout: options.busyTimeout)
-      opaque.updateValue(hold, forKey: unit.main)
-      return try storeFile(scanned, kind: .rawDatabase)
-    }
-    var entry = entry(unit.main, .database, scanned.status, try metadata(of: scanned))
-    let state = try root.sidecarState(of: unit.main)
-    for attempt in 1...StableReader.largeAttempts {
-      // Also what an interrupted capture left.
-      defer { try? work.removeDatabase(Self.databaseCopy) }
-      let image = try root.capture(
-        unit, into: work, as: Self.databaseCopy, busyTimeout: options.busyTimeout,
-        held: locked.databases[unit.main], requiresStable: attempt > 1)
-      try expectSame(root.status(unit.main), scanned)
-      switch image {
-      case .inPlace(let pages):
-        // The lock does not keep an app out of an idle database. If the app has checkpointed since, the image is
-        // inconsistent.
-        let behind = try pages.bytesBehind()
-        if try storePages(pages, &entry) { return try addDatabase(entry, state, pages.logPosition(), behind) }
-      case .copy(let copy, let behind):
-        if try storePages(DatabasePages(ofCopy: copy, in: work), &entry) {
-          return try addDatabase(entry, state, nil, behind)
-        }
-      case .raw(let reason):
-        raw[unit.main] = reason
-        return try storeFile(scanned, kind: .rawDatabase)
-      }
-    }
-    skip(unit.main, .unstable)
-  }
-
-  /// Adds a database, with the state of its sidecars if that was the same before and after the capture.
-  private func addDatabase(
-    _ entry: ManifestEntry, _ sidecars: SHA256.Digest?, _ log: LogPosition?, _ bytesBehind: UInt64
-  ) throws {
-    if bytesBehind > 0 { behind[entry.path] = bytesBehind }
-    let isSettled =
-      try root.sidecarState(of: entry.path) == sidecars
-      && root.status(entry.path)?.changed == entry.changed
-    captureStates[entry.path] = DatabaseCaptureState(sidecars: isSettled ? sidecars : nil, log: log)
-    try add(entry)
-  }
-
-  private func storePages(_ pages: DatabasePages, _ entry: inout ManifestEntry) throws -> Bool {
-    entry.size = pages.size
-    var hasSameMain = false
-    if let former, let earlier, let status = try root.status(entry.path) {
-      hasSameMain = former.isUnchanged(earlier, status)
-    }
-    return try contents.store(
-      .database(pages), of: &entry, since: earlier, hasSameMain: hasSameMain
-    ) { $0.isWhole }
-  }
-
-  private func metadata(of scanned: ScannedEntry) throws -> FileMetadata {
+  func metadata(of scanned: ScannedEntry) throws -> FileMetadata {
     let (directory, name) = try directories.location(of: scanned.currentPath)
-    let metadata = try Self.reading {
-      let metadata = try directory.metadata(name)
+    return try Self.reading {
+      guard let metadata = try directory.metadata(name) else {
+        throw DrydockError(.notFound, "removed while it was stored", path: root.full(scanned.path))
+      }
       try expectSame(directory.status(name), scanned)
       return metadata
     }
-    if let metadata { return metadata }
-    throw DrydockError(.notFound, "removed while it was stored", path: root.full(scanned.path))
   }
 
   /// Throws unless an inode is the one that the scan saw.
-  private func expectSame(_ status: FileStatus?, _ scanned: ScannedEntry) throws {
+  func expectSame(_ status: FileStatus?, _ scanned: ScannedEntry) throws {
     guard let status, !checksInodes || status.identity == scanned.status.identity else {
       throw DrydockError(.notFound, "replaced while it was stored", path: root.full(scanned.path))
     }
@@ -420,21 +335,23 @@ final class SnapshotWriter {
     return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
   }
 
-  private func entry(
+  func entry(
     _ path: ContainerPath, _ kind: ManifestEntry.Kind, _ status: FileStatus, _ metadata: FileMetadata
   ) -> ManifestEntry {
     ManifestEntry(
       path: path, kind: kind, metadata: metadata, identity: status.identity, changed: status.changed)
   }
 
-  /// Adds an entry; with a digest that is pending, in its turn.
-  private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
-    entries += 1
-    contentBytes += entry.hardLink == nil ? entry.size : 0
-    options.progress?.set(bytes: contentBytes, files: entries)
+  /// Adds an entry, in its turn when its digest is pending; of a captured database with what its sidecars were.
+  func add(
+    _ entry: ManifestEntry, _ digest: PendingDigest? = nil, capture: DatabaseCaptureState? = nil
+  ) throws {
+    report.entries += 1
+    report.contentBytes += entry.hardLink == nil ? entry.size : 0
+    options.progress?.set(bytes: report.contentBytes, files: report.entries)
     options.seams.stores?()
-    waiting.append((entry, digest, earlier?.path == entry.path ? earlier : nil))
-    if earlier?.path == entry.path { isAdded = true }
+    waiting.append((entry, digest, earlier, capture))
+    earlier = nil
     try addWaiting(all: false)
   }
 
@@ -442,28 +359,19 @@ final class SnapshotWriter {
   ///
   /// - Returns: false when it may have changed.
   private func addUnchanged(_ scanned: ScannedEntry) throws -> Bool {
-    guard let former, let earlier, former.isUnchanged(earlier, scanned.status) else { return false }
-    switch (scanned.kind, earlier.kind) {
-    case (.directory, .directory), (.symbolicLink, .symbolicLink): break
-    case (.file, .file):
-      guard scanned.status.size == earlier.size else { return false }
-      if scanned.status.links > 1 { return try addUnchangedName(earlier, scanned.status.identity) }
-      guard earlier.hardLink == nil else { return false }
-    case (.database, .database):
-      guard try former.isUnchangedDatabase(earlier, scanned.status, in: root) else { return false }
-    default: return false
-    }
-    try add(earlier)
-    return true
-  }
-
-  /// Adds one of several names of an unchanged inode.
-  private func addUnchangedName(_ earlier: ManifestEntry, _ identity: FileIdentity) throws -> Bool {
-    if let (first, hasMember) = linked[identity] {
-      guard earlier.hardLink == first.path, first.changed == earlier.changed, !hasMember else { return false }
-    } else {
-      guard earlier.hardLink == nil else { return false }
-      linked[identity] = (earlier, false)
+    guard let parent = draft.parent, let earlier,
+      try capture.isUnchanged(scanned, earlier, in: root, parent)
+    else { return false }
+    let identity = scanned.status.identity
+    if scanned.kind == .file, scanned.status.links > 1 {
+      if let (first, hasMember) = linked[identity] {
+        guard earlier.hardLink == first.path, first.changed == earlier.changed, !hasMember else {
+          return false
+        }
+      } else {
+        guard earlier.hardLink == nil else { return false }
+        linked[identity] = (earlier, false)
+      }
     }
     try add(earlier)
     return true
@@ -472,35 +380,21 @@ final class SnapshotWriter {
   /// Adds to the manifest what has its digest, up to the first that has not.
   private func addWaiting(all: Bool) throws {
     let ready = all ? waiting.count : waiting.firstIndex { $0.digest?.isDone == false } ?? waiting.count
-    for (entry, digest, earlier) in waiting[..<ready] {
+    for (entry, digest, earlier, capture) in waiting[..<ready] {
       var entry = entry
       if let digest { entry.digest = try digest.take() }
       if entry.path == container.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
-      let capture = captureStates.removeValue(forKey: entry.path)
-      if entry == earlier && capture == nil {
-        manifest.addUnchanged(entry)
-      } else {
-        try manifest.add(entry, capture: capture)
-      }
+      try draft.manifest.add(entry, since: earlier, capture: capture)
     }
     waiting.removeFirst(ready)
   }
 
   /// Reports a path, once.
   func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) {
-    if skippedPaths.insert(path).inserted { skipped.append(SkippedPath(path: path, reason: reason)) }
+    if skippedPaths.insert(path).inserted { report.skipped.append(SkippedPath(path: path, reason: reason)) }
   }
 
-  private func skipUnstable(_ path: ContainerPath, _ current: ContainerPath) {
-    for path in tree.reported(path, seenAt: [current]) { skip(path, .unstable) }
-  }
-
-  /// Records what an earlier capture excluded or lost, unless this one has recorded the path itself.
-  private func addMissing(_ earlier: [ExcludedPath], _ lost: [SkippedPath]) throws {
-    let known = Set(excluded.map(\.path)).union(skipped.map(\.path))
-    for path in earlier where !known.contains(path.path) {
-      if try options.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
-    }
-    for path in lost where !known.contains(path.path) { try manifest.add(path) }
+  private func skipUnstable(_ path: ContainerPath, _ seen: [ContainerPath]) {
+    for path in tree.reported(path, seenAt: seen) { skip(path, .unstable) }
   }
 }

@@ -39,64 +39,44 @@ final class StableReader {
     self.progress = progress
   }
 
-  struct State: Equatable {
-    /// Which file it is; nil for one that is looked at by its name alone: some file systems number inodes anew.
-    var identity: FileIdentity?
-    var size: UInt64
-    var modified, changed: Int64
-
-    init(_ status: FileStatus) { (size, modified, changed) = (status.size, status.modified, status.changed) }
-
-    /// The state of a file that is open, or about to be opened.
-    init(open status: FileStatus) {
-      self.init(status)
-      identity = status.identity
-    }
-  }
-
-  func state(of file: FileDescriptor, _ path: String) throws -> State {
-    try State(open: FileStatus(of: file, path: path))
-  }
-
-  /// The state of a file without a write in progress; nil when it just changed.
+  /// The status of a file without a write in progress; nil when it just changed.
   ///
-  /// - Parameter known: the state that it had just now.
-  func settled(_ file: FileDescriptor, _ path: String, _ known: State? = nil) throws -> State? {
-    let before = try known ?? state(of: file, path)
+  /// - Parameter known: the status that it had just now.
+  func settled(_ file: FileDescriptor, _ path: String, _ known: FileStatus? = nil) throws -> FileStatus? {
+    let before = try known ?? FileStatus(of: file, path: path)
     // Writing a megabyte does not take seconds.
     if before.size <= Self.smallSize && age(before) > 5_000_000_000 { return before }
     // A search for holes takes the lock that a write holds from its beginning to its end. What it finds does not matter.
     _ = try? file.seek(offset: 0, from: Self.nextHole)
-    let after = try state(of: file, path)
-    return before == after ? after : nil
+    let after = try FileStatus(of: file, path: path)
+    return after.isUnwritten(since: before) ? after : nil
   }
 
   /// Whether a write could have left the file's times as they are, for a clock that ticks every few milliseconds.
-  func isFresh(_ state: State) -> Bool { age(state) < 30_000_000 }
+  func isFresh(_ status: FileStatus) -> Bool { age(status) < 30_000_000 }
 
   /// Nanoseconds since anything about the file changed; less than 0 when the clock was set back.
-  private func age(_ state: State) -> Int64 {
+  private func age(_ status: FileStatus) -> Int64 {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
-    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - state.changed
+    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - status.changed
   }
 
   /// Whether a second reading, after all writes that went on during the first have ended, has the same content.
   func reads(_ digest: SHA256.Digest, _ file: FileDescriptor, size: UInt64, _ path: String) throws -> Bool {
     guard try settled(file, path)?.size == size else { return false }
-    let again = try stream(.file(file, size: size, path: path), into: nil)
-    return again.isWhole && again.digest == digest
+    return try stream(.file(file, size: size, path: path), into: nil)?.digest == digest
   }
 
   /// Reads a small file whole, and its digest if that is wanted at once, or costs nothing.
   ///
   /// - Parameters:
-  ///   - before: its state.
+  ///   - before: its status.
   ///   - isWhole: whether what it has at first is whole: nobody changes it, or its app can only append to it.
   ///   - wantsDigest: asked once it was read.
   /// - Returns: nil when it changed meanwhile.
   func readSmall(
-    _ file: FileDescriptor, _ path: String, _ before: State, isWhole: Bool, into buffer: HashBuffer,
+    _ file: FileDescriptor, _ path: String, _ before: FileStatus, isWhole: Bool, into buffer: HashBuffer,
     wantsDigest: () throws -> Bool
   ) throws -> (bytes: UnsafeRawBufferPointer, digest: SHA256.Digest?)? {
     let room = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<Int(before.size)])
@@ -104,12 +84,16 @@ final class StableReader {
     func fill() throws -> Bool {
       try DrydockError.translating("cannot read", path) { try file.fill(room, at: 0) } == room.count
     }
-    guard try fill() && (isWhole || state(of: file, path) == before) else { return nil }
+    guard try fill() && (isWhole || FileStatus(of: file, path: path).isUnwritten(since: before)) else {
+      return nil
+    }
     let bytes = UnsafeRawBufferPointer(room)
     guard try wantsDigest() || isFresh || bytes.count < HashPipeline.smallest else { return (bytes, nil) }
     let digest = try SHA256.hash(bytes)
     if isFresh {
-      guard try settled(file, path) == before && fill() && SHA256.hash(bytes) == digest else { return nil }
+      guard let now = try settled(file, path), now.isUnwritten(since: before), try fill(),
+        try SHA256.hash(bytes) == digest
+      else { return nil }
     }
     return (bytes, digest)
   }
@@ -165,7 +149,12 @@ final class StableReader {
   }
 
   /// Reads a content and writes it into the current member of an archive, if there is one.
-  func stream(_ content: Content, into archive: ArchiveWriter?) throws -> HashedContent {
+  ///
+  /// - Returns: its digest, and the hashes of its blocks if it follows from them; nil when not all bytes were there, or
+  ///   those of a database do not belong to one commit.
+  func stream(
+    _ content: Content, into archive: ArchiveWriter?
+  ) throws -> (digest: SHA256.Digest, blocks: BlockHashes?)? {
     pipeline.start(isDatabase: content.isDatabase, size: content.size)
     var offset: UInt64 = 0
     while offset < content.size {
@@ -188,14 +177,15 @@ final class StableReader {
       }
       if count == 0 {
         pipeline.recycle(buffer)
-        return HashedContent(digest: try pipeline.finish().digest, isWhole: false)
+        _ = try pipeline.finish()
+        return nil
       }
       pipeline.add(buffer, count: count)
       offset += UInt64(count)
       if archive != nil { progress?.add(bytes: UInt64(count)) }
     }
-    let (digest, blocks) = try pipeline.finish()
-    return HashedContent(digest: digest, blocks: blocks, isWhole: try content.isConsistent())
+    let read = try pipeline.finish()
+    return try content.isConsistent() ? read : nil
   }
 
   /// Hashes a database of which some pages have changed.
@@ -203,7 +193,10 @@ final class StableReader {
   /// - Parameters:
   ///   - blocks: the hashes of the pages before.
   ///   - changed: the numbers of the pages that may have changed; all behind the last one of `blocks` have, too.
-  func hash(_ content: Content, _ blocks: BlockHashes, changed: [Int]) throws -> HashedContent {
+  /// - Returns: see ``stream(_:into:)``.
+  func hash(
+    _ content: Content, _ blocks: BlockHashes, changed: [Int]
+  ) throws -> (digest: SHA256.Digest, blocks: BlockHashes?)? {
     var blocks = blocks
     let former = blocks.count
     let count = Int((content.size + UInt64(blocks.blockSize) - 1) / UInt64(blocks.blockSize))
@@ -212,12 +205,11 @@ final class StableReader {
       let start = UInt64(block) * UInt64(blocks.blockSize)
       let range = start..<min(start + UInt64(blocks.blockSize), content.size)
       guard let hashes = try hashes(of: content, range, blocks.blockSize, into: nil), hashes.count == 1 else {
-        return HashedContent(digest: try SHA256.hash([]), isWhole: false)
+        return nil
       }
       blocks[block] = hashes[0]
     }
-    return HashedContent(
-      digest: try blocks.digest(size: content.size), blocks: blocks, isWhole: try content.isConsistent())
+    return try content.isConsistent() ? (blocks.digest(size: content.size), blocks) : nil
   }
 
   /// Writes ranges of a content, which consist of whole blocks, into the current member of an archive.
@@ -254,5 +246,17 @@ final class StableReader {
       offset += UInt64(count)
     }
     return try hasher.finish()
+  }
+}
+
+extension FileStatus {
+  /// Whether nothing has been written to a file since it had another status.
+  func isUnwritten(since other: FileStatus) -> Bool {
+    identity == other.identity && hasTimesAndSize(of: other)
+  }
+
+  /// The same of a file that is looked at by its name alone: some file systems number inodes anew.
+  func hasTimesAndSize(of other: FileStatus) -> Bool {
+    size == other.size && modified == other.modified && changed == other.changed
   }
 }

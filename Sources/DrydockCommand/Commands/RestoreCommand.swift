@@ -146,6 +146,10 @@ struct RestoreCommand: ProgressSubcommand {
     Output.list(paths.lazy.map { "\(verb) \($0)" }, shown, more: "more are \(verb); --json lists them")
   }
 
+  private static func byPath<Value>(_ values: [ContainerPath: Value]) -> [(ContainerPath, Value)] {
+    values.map { ($0.key, $0.value) }.sorted { $0.0 < $1.0 }
+  }
+
   private static func missing(_ group: String) -> String {
     group == ContainerPath.groups.description
       ? "a directory `.groups`, where this container shows its groups"
@@ -157,9 +161,11 @@ struct RestoreCommand: ProgressSubcommand {
     let report = result.restore
     return [
       "signer": signer,
-      "restored": report.restored, "removed": report.removed, "preserved": report.preserved,
+      "restored": report.restored, "removed": report.removed,
+      "preserved": Self.byPath(report.preserved).map { ["path": $0, "reason": $1] as ResultObject },
       "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
-      "kept_values": report.keptValues, "device_settings": report.deviceSettings,
+      "kept_values": Self.byPath(report.keptValues).map { ["path": $0, "keys": $1] as ResultObject },
+      "device_settings": report.deviceSettings,
       "missing_groups": report.missingGroups, "unreadable_archives": report.unreadable,
       "unchanged": report.unchanged, "bytes_read": report.bytesRead,
       "vault": report.vault, "migration": result.migration,
@@ -179,11 +185,11 @@ struct RestoreCommand: ProgressSubcommand {
     }
     // A dry run shows them in the difference.
     if isDone { Self.list(report.removed, "removed") }
-    Self.list(report.preserved.map { "\($0.path): \($0.reason)" }, "preserved")
+    Self.list(Self.byPath(report.preserved).map { "\($0): \($1)" }, "preserved")
     for path in report.restoredUnderExcluded { Output.line("  restored, although now excluded: \(path)") }
-    for kept in report.keptValues {
+    for (path, keys) in Self.byPath(report.keptValues) {
       Output.line(
-        "  \(kept.path): \(NumberText.count(kept.keys, "key")) of iCloud \(kept.keys == 1 ? "keeps its" : "keep their") "
+        "  \(path): \(NumberText.count(keys, "key")) of iCloud \(keys == 1 ? "keeps its" : "keep their") "
           + "value, which another device may have written since")
     }
     for path in report.deviceSettings {

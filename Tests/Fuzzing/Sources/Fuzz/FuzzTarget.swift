@@ -170,7 +170,7 @@ enum FuzzTarget: String, CaseIterable {
         encoder.flush()
         var entries = try frames.finish()
         try output.finish()
-        var tail = try ManifestLocation(
+        var tail = try MemberLocation(
           offset: UInt64(start), length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)
         ).frame()
         entries.append(
@@ -209,13 +209,13 @@ enum FuzzTarget: String, CaseIterable {
   }
 
   private func readTables(_ bytes: [UInt8]) throws {
-    let frame = bytes.prefix(ManifestLocation.frameSize)
-    if frame.count == ManifestLocation.frameSize { _ = try? ManifestLocation(frame: Array(frame)) }
+    let frame = bytes.prefix(MemberLocation.frameSize)
+    if frame.count == MemberLocation.frameSize { _ = try? MemberLocation(frame: Array(frame)) }
     guard let count = try SeekTable.frameCount(footer: Array(bytes.suffix(SeekTable.footerSize))) else {
       return
     }
     let entries = try SeekTable.decode(bytes, count: count)
-    let sum = entries.dropLast().reduce(UInt64(ManifestLocation.frameSize)) { $0 + UInt64($1.compressedSize) }
+    let sum = entries.dropLast().reduce(UInt64(MemberLocation.frameSize)) { $0 + UInt64($1.compressedSize) }
     let index = try FrameIndex(entries, tableOffset: sum)
     for offset in [0, index.tarSize / 2, index.tarSize] { _ = index.frame(at: offset) }
   }
