@@ -114,9 +114,10 @@ package struct ComparedEntry: Sendable {
     self.kind = kind
   }
 
-  /// Takes mode and attributes from metadata.
-  package mutating func describe(_ metadata: FileMetadata) throws {
+  /// Takes mode and attributes from metadata, and the size of what is compared byte by byte.
+  package mutating func describe(_ metadata: FileMetadata, size: UInt64? = nil) throws {
     mode = metadata.mode
+    if [.file, .settings, .vault].contains(kind) { self.size = size }
     var shown: [String: String] = [:]
     // What the system itself says about a file (SELinux labels) is not part of a container.
     for attribute in metadata.attributes where attribute.name != "security.selinux" {

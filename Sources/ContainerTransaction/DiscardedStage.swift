@@ -83,7 +83,7 @@ extension Transaction {
   /// directory for temporary files.
   package static func workDirectory(for container: Container) throws -> ScratchDirectory {
     let name = try ContainerPath("look-\(TransactionID.new())")
-    guard let state = try? StateDirectory.existing(for: container, .beside),
+    guard let state = try? StateDirectory.existing(for: container),
       let stages = try? state.directory.directory(StateDirectory.stage),
       let work = try? ScratchDirectory(named: name, in: stages)
     else { return try ScratchDirectory.temporary() }

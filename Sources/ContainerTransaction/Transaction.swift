@@ -22,23 +22,12 @@ public struct TransactionOptions: Sendable {
   public var run: RunID?
   /// Counts what is done.
   public var progress: WorkProgress?
-  /// Which way a commit may take.
-  package var commit: CommitPreference = .automatic
+  /// Where the state is to be, and with it the strategy of a commit; nil for an exchange where it works.
+  package var commit: StateDirectory.Place?
   package var seams = Seams.none
 
   /// Waits for no other command, and opens no vault.
   public init() {}
-}
-
-/// A container that is locked; by a transaction, with its databases, after it was found unused.
-package struct LockedContainer: Sendable {
-  package let lock: ContainerLock
-  /// SQLite's exclusive locks on its databases, by main file.
-  package let databases: [ContainerPath: DatabaseLock]
-
-  package init(_ lock: ContainerLock, databases: [ContainerPath: DatabaseLock] = [:]) {
-    (self.lock, self.databases) = (lock, databases)
-  }
 }
 
 /// What a transaction did; it has the members of its value, too.
@@ -49,17 +38,17 @@ public struct TransactionOutcome<Value> {
   /// Its name; nil when there was nothing to change.
   public var transaction: TransactionID?
   /// How many paths were changed.
-  public var changes: Int
+  public var changes = 0
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
-  public var conflicts: [ContainerPath]
+  public var conflicts: [ContainerPath] = []
   /// Beside the container after an exchange, inside after a journaled replacement; nil when there was nothing to change.
   package var place: StateDirectory.Place?
   /// What could not be verified, and why it was not put in place by exchange.
-  public var notes: [String]
+  public var notes: [String] = []
   /// Processes that may have the container open without having been seen; nil when all could be seen.
   package var unseen: UnseenProcesses?
   /// Interrupted transactions that were completed or reverted first.
-  public var recovered: [RecoveryReport]
+  public var recovered: [RecoveryReport] = []
   /// False when the change is made, but moving what it replaced to the undo log failed; the next command does it.
   public var isFinished = true
 }
@@ -68,9 +57,7 @@ extension TransactionOutcome {
   /// A member of the value.
   public subscript<Member>(dynamicMember member: KeyPath<Value, Member>) -> Member { value[keyPath: member] }
 
-  package init(unchanged value: Value) {
-    self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
-  }
+  package init(unchanged value: Value) { self.init(value: value) }
 
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
     TransactionOutcome<Other>(
@@ -86,7 +73,7 @@ package enum TransactionPlan<Plan, Value> {
   ///
   /// `backUp` runs before anything is staged, under the transaction's locks, and returns the archive's file name for the
   /// journal. What it throws ends the transaction.
-  case change(Plan, summary: String, backUp: ((LockedContainer) throws -> String)? = nil)
+  case change(Plan, summary: String, backUp: ((ContainerLock) throws -> String)? = nil)
 }
 
 /// Changes a container: lock, recover, plan, refuse when in use, stage, check, commit. Nothing else changes one.
@@ -119,15 +106,14 @@ package enum Transaction {
     body: (StagedContainer, Plan) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
-    let (decision, reads) = try decide(container, under: lock, options, plan)
+    let (decision, planned) = try decide(container, under: lock, options, plan)
     var outcome: TransactionOutcome<Value>
     switch decision {
     case .unchanged(let value): outcome = TransactionOutcome(unchanged: value)
     case .change(let plan, let summary, let backUp):
       outcome = try change(
-        container, under: lock, JournalRecord(beginning: kind, summary, options), reads: reads,
-        backUp: backUp,
-        options: options
+        container, under: lock, JournalRecord(beginning: kind, summary, options), planned: planned,
+        backUp: backUp, options: options
       ) { try body($0, plan) }
     }
     outcome.recovered = recovered
@@ -136,47 +122,44 @@ package enum Transaction {
 
   /// Runs the planning phase.
   ///
-  /// - Returns: what it decided, and what it has read of the container.
+  /// - Returns: what it decided, and the container that it has read.
   private static func decide<Decision>(
     _ container: Container, under lock: ContainerLock, _ options: TransactionOptions,
     _ plan: (StagedContainer) throws -> Decision
-  ) throws -> (Decision, LiveReads?) {
+  ) throws -> (Decision, LiveContainer) {
     let stage = try DiscardedStage(on: container, under: lock, options: options)
-    stage.liveContainer.reads = LiveReads()
-    return (try plan(stage), stage.liveContainer.reads)
+    stage.liveContainer.beginPlanning()
+    return (try plan(stage), stage.liveContainer)
   }
 
   /// Changes a container whose lock is held.
   ///
-  /// - Parameter reads: what the change was planned by.
+  /// - Parameter planned: the container by which the change was planned.
   private static func change<Value>(
-    _ container: Container, under lock: ContainerLock, _ begin: JournalRecord, reads: LiveReads? = nil,
-    backUp: ((LockedContainer) throws -> String)? = nil, options: TransactionOptions,
-    body: (StagedContainer) throws -> Value
+    _ container: Container, under lock: ContainerLock, _ begin: JournalRecord,
+    planned: LiveContainer? = nil, backUp: ((ContainerLock) throws -> String)? = nil,
+    options: TransactionOptions, body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
-    var index = try TreeIndex(of: lock.root)
-    let choice = CommitChoice(container: container, root: lock.root, index: index)
-    let (state, reason) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
-    let use: UseGuard
-    var begin = begin
+    var (lock, begin, index) = (lock, begin, try TreeIndex(of: lock.root))
+    let state: StateDirectory, reason: String?
     do {
-      use = try UseGuard(
-        container, root: lock.root, own: [state.parent], index: index,
-        requiresVisible: options.requiresVisible)
+      (state, reason) = try CommitChoice(container: container, root: lock.root, index: index).make(
+        options.commit)
+    } catch { throw index.explained(error, in: container) }
+    do {
+      try lock.requireUnused(
+        container, own: [state.parent], index: index, requiresVisible: options.requiresVisible)
       // From the index on, the commit's revalidation finds every change; before it, only this does.
-      try reads?.requireCurrent(in: lock.root)
-      begin.archive = try backUp?(LockedContainer(lock, databases: use.locks))
+      try planned?.requireUnchangedReads()
+      begin.archive = try backUp?(lock)
     } catch {
       state.removeIfUnused()
       throw index.explained(error, in: container)
     }
     // There a database of a lower layer becomes one of the upper layer when it is opened to be locked.
     if lock.root.isOverlay() { index = try TreeIndex(of: lock.root) }
-    var outcome = try perform(container, begin, options, state, body) { [index] folder in
-      Before(root: lock.root, index: index, locks: use.locks, closed: try choice.closedGroups(state))
-    }
-    outcome.unseen = use.unseen
-    if let reason, options.commit == .automatic, outcome.transaction != nil {
+    var outcome = try perform(container, begin, options, state, body) { [lock, index] _ in (lock, index) }
+    if let reason, options.commit == nil, outcome.transaction != nil {
       outcome.notes.insert("changed in place: \(reason)", at: 0)
     }
     return outcome
@@ -222,12 +205,7 @@ package enum Transaction {
         "cannot be created: its parent directory cannot be written; run this as the owner of that directory",
         path: container.root, cause: error)
     }
-    // The root, whose inode is locked otherwise, does not exist yet.
-    guard try state.directory.tryLock(exclusive: true) else {
-      throw DrydockError(
-        .locked, "locked by another process that is creating it; wait until it has finished",
-        path: container.root)
-    }
+    try lock(state, of: container)
     let isThere = try state.parent.status(state.rootName) != nil
     // What an interrupted creation left may be the container itself.
     let present =
@@ -240,41 +218,38 @@ package enum Transaction {
         .exists, "already exists; name a path that does not exist, or change this container",
         path: container.root)
     }
-    var unseen: UnseenProcesses?
     let begin = try JournalRecord(beginning: kind, summary, source: source, options)
     let makesBundle = try state.createBundle(of: container)
     defer { if makesBundle { state.removeEmptyBundle() } }
-    var outcome = try perform(container, begin, options, state, body) { folder in
+    var outcome = try perform(container, begin, options, state, creates: true, body) { folder in
       let root = try emptyRoot(of: container, in: folder, exclusive: true, options)
       if let flags = try state.rootParent().flags() { _ = root.setFlags(flags.inherited(by: .directory)) }
-      if root.groups.isEmpty { return Before(root: root, index: nil, creates: true) }
+      var lock = ContainerLock(holding: root)
+      if root.groups.isEmpty { return (lock, nil) }
       try GroupMarker.requireFinished(container)
       let index = try TreeIndex(of: root)
-      let use = try UseGuard(
-        container, root: root, own: [state.parent], index: index, requiresVisible: options.requiresVisible)
-      unseen = use.unseen
-      return Before(
-        root: root, index: index, locks: use.locks,
-        closed: try CommitChoice(container: container, root: root, index: index).closedGroups(state),
-        creates: true)
+      try lock.requireUnused(
+        container, own: [state.parent], index: index, requiresVisible: options.requiresVisible)
+      return (lock, index)
     }
-    (outcome.recovered, outcome.unseen) = (recovered, unseen)
+    outcome.recovered = recovered
     return outcome
   }
 
-  private struct Before {
-    /// The live root, and what a walk found in it; no index when there is nothing yet, and no groups.
-    var root: Directory, index: TreeIndex?
-    /// The locks on its databases.
-    var locks: [ContainerPath: DatabaseLock] = [:]
-    /// The groups that cannot change, with the reason.
-    var closed: [String: String] = [:]
-    var creates = false
+  /// Locks the state of a container that does not exist: otherwise the lock is on the inode of its root.
+  static func lock(_ state: StateDirectory, of container: Container) throws {
+    guard try state.directory.tryLock(exclusive: true) else {
+      throw DrydockError(
+        .locked, "locked by another process that is creating it; wait until it has finished",
+        path: container.root)
+    }
   }
 
+  /// - Parameter before: the lock, and what a walk found in the live root: no index when there is nothing yet.
   private static func perform<Value>(
     _ container: Container, _ begin: JournalRecord, _ options: TransactionOptions, _ state: StateDirectory,
-    _ body: (StagedContainer) throws -> Value, before: (Directory) throws -> Before
+    creates: Bool = false, _ body: (StagedContainer) throws -> Value,
+    before: (Directory) throws -> (ContainerLock, TreeIndex?)
   ) throws -> TransactionOutcome<Value> {
     var begin = begin
     let transaction = begin.transaction
@@ -290,10 +265,10 @@ package enum Transaction {
     do {
       try journal.append(begin)
       let folder = try state.directory.directory(stage)
-      let before = try before(folder)
-      index = before.index
+      let (lock, found) = try before(folder)
+      index = found
       let staged = StagedContainer(
-        container, live: before.root, stage: folder, transaction: transaction, locks: before.locks,
+        container, live: lock.root, stage: folder, transaction: transaction, locks: lock.databases,
         options: options)
       prepared = staged
       let value = try body(staged)
@@ -304,9 +279,9 @@ package enum Transaction {
 
       let changes = try ChangeRecords(of: staged)
       var outcome = TransactionOutcome(
-        value: value, transaction: transaction, changes: changes.count, conflicts: [],
-        place: state.place, notes: notes, recovered: [])
-      if changes.isEmpty && !before.creates {
+        value: value, transaction: transaction, changes: changes.count,
+        place: state.place, notes: notes, unseen: lock.unseen)
+      if changes.isEmpty && !creates {
         try discard(transaction, state)
         (outcome.transaction, outcome.place) = (nil, nil)
         return outcome
@@ -322,9 +297,8 @@ package enum Transaction {
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(
-          staged: staged, state: state, folder: folder, index: before.index, undo: undo,
-          faults: options.seams, closed: before.closed, creates: before.creates,
-          own: states.flatMap { [$0.parent, $0.directory] }
+          staged: staged, state: state, folder: folder, index: index, undo: undo,
+          faults: options.seams, creates: creates, own: states.flatMap { [$0.parent, $0.directory] }
         ).run()
       }
       do {
@@ -351,7 +325,7 @@ package enum Transaction {
   private static func discard(_ transaction: TransactionID, _ state: StateDirectory) throws {
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     if try state.directory.status(stage) != nil {
-      try BuiltTrees.requireOwn(in: state.directory.directory(stage))
+      try state.directory.directory(stage).requireOwnTrees()
     }
     try Journal(state: state.directory).discard(transaction) { try state.directory.removeTree(stage) }
   }

@@ -36,11 +36,11 @@ extension Container {
 
   /// Takes the snapshot before a transaction, under its locks.
   func backUp(
-    _ locked: LockedContainer, into repository: Repository, options: SnapshotOptions, schemaVersion: Int
+    _ lock: ContainerLock, into repository: Repository, options: SnapshotOptions, schemaVersion: Int
   ) throws -> SnapshotReport {
     var options = options
     options.schemaVersion = schemaVersion
-    let report = try Snapshot.take(self, to: .repository(repository.path), options, under: locked)
+    let report = try Snapshot.take(self, to: .repository(repository.path), options, under: lock)
     if let lost = report.skipped.first(where: \.isLoss) {
       throw DrydockError(
         .notInArchive,

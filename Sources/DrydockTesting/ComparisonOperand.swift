@@ -61,13 +61,13 @@ package enum ComparisonOperand {
 
   fileprivate func side(
     _ configuration: ContainerConfiguration, _ transaction: TransactionOptions,
-    _ extent: ContentSide.Extent
+    isWhole: Bool
   ) throws -> any ComparisonSide {
     switch self {
     case .archive(let archive): try ArchiveSide(archive, configuration: configuration)
     case .golden(let golden): golden
     case .container(let container):
-      try ContentSide(live: DiscardedStage(on: container, options: transaction), extent)
+      try ContentSide(live: DiscardedStage(on: container, options: transaction), isWhole: isWhole)
     }
   }
 
@@ -100,11 +100,12 @@ extension Comparison {
     options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
     // A golden has all of a container, also what no backup takes.
     let volatile = try before.volatile ?? after.volatile ?? VolatileValues()
-    let extent: ContentSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
+    let isWhole = before.isGolden || after.isGolden
     var (before, after) = try (
-      before.side(configuration, transaction, extent), after.side(configuration, transaction, extent)
+      before.side(configuration, transaction, isWhole: isWhole),
+      after.side(configuration, transaction, isWhole: isWhole)
     )
-    if extent == .whole {
+    if isWhole {
       (before, after) = try (NormalizedSide(before, volatile), NormalizedSide(after, volatile))
     }
     try self.init(of: before, with: after, options: options)

@@ -2,6 +2,8 @@
 package struct DistinctValues<Value: Hashable & Sendable>: Sendable {
   @usableFromInline package var values: [Value] = []
   @usableFromInline package var numbers: [Value: UInt32] = [:]
+  /// The number that was asked for last: mostly it is the next one, too, and a value is compared sooner than hashed.
+  @usableFromInline package var last: UInt32 = 0
 
   @inlinable package init() {}
 
@@ -9,10 +11,14 @@ package struct DistinctValues<Value: Hashable & Sendable>: Sendable {
 
   /// The number of a value, which may be new.
   @inlinable package mutating func number(of value: Value) -> UInt32 {
-    if let known = numbers[value] { return known }
-    let number = UInt32(values.count)
-    values.append(value)
-    numbers[value] = number
-    return number
+    if last < values.count, values[Int(last)] == value { return last }
+    if let known = numbers[value] {
+      last = known
+    } else {
+      last = UInt32(values.count)
+      values.append(value)
+      numbers[value] = last
+    }
+    return last
   }
 }

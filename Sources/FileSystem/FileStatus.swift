@@ -70,16 +70,23 @@ package struct FileIdentity: Hashable, Sendable, Codable {
 }
 
 extension FileStatus {
+  /// The status that a record has of a path: what shows a later change.
+  package init(
+    type: FileType, identity: FileIdentity, size: UInt64, modified: Int64, changed: Int64, mode: UInt16,
+    user: UInt32, group: UInt32
+  ) {
+    (self.type, self.mode, self.size, self.user, self.group) = (type, mode, size, user, group)
+    (self.modified, self.changed) = (modified, changed)
+    (device, inode, mount, blocks, links) = (identity.device, identity.inode, 0, 0, 0)
+    (isMountRoot, isNoDump, isFixed) = (false, false, false)
+  }
+
   /// The status of a directory that exists only in a plan.
   package init(directory metadata: FileMetadata) {
-    type = .directory
-    mode = metadata.mode
-    (size, blocks, device, inode, mount, links) = (0, 0, 0, 0, 0, 1)
-    (modified, changed) = (metadata.modified, metadata.modified)
-    (user, group) = (metadata.user, metadata.group)
-    isMountRoot = false
-    isNoDump = metadata.isNoDump
-    isFixed = false
+    self.init(
+      type: .directory, identity: FileIdentity(device: 0, inode: 0), size: 0, modified: metadata.modified,
+      changed: metadata.modified, mode: metadata.mode, user: metadata.user, group: metadata.group)
+    (links, isNoDump) = (1, metadata.isNoDump)
   }
 }
 

@@ -22,7 +22,7 @@ import Testing
   /// A transaction that changes a file of the root, so that the whole container is exchanged.
   private func change(_ lab: Lab, _ text: String, _ faults: Seams = .none) throws {
     var options = TransactionOptions()
-    options.commit = .exchange
+    options.commit = .beside
     options.seams = faults
     _ = try Transaction.run(on: lab.container(), .migrate, summary: "test", options: options) {
       try $0.write(Array(text.utf8), to: "changed")

@@ -44,8 +44,8 @@ import Testing
 
   @Test(
     .local("the place has no part in a commit"), arguments: FaultPoint.allCases,
-    [CommitPreference.exchange, .inPlace])
-  func stoppedAnywhereItIsOldOrNewAsAWhole(point: FaultPoint, commit: CommitPreference) throws {
+    [StateDirectory.Place.beside, .inside])
+  func stoppedAnywhereItIsOldOrNewAsAWhole(point: FaultPoint, commit: StateDirectory.Place) throws {
     struct Stop: Error {}
     let lab = try Lab(name: "notes", notes: ["--photos", "2", "--leave-wal"])
     let archive = try lab.snapshot().path

@@ -24,16 +24,16 @@ import Testing
   static let database: ContainerPath = "Documents/notes.sqlite"
   static let perPoint = TestExtent.isFull ? 60 : 10
 
-  static func points(_ strategy: CommitPreference) -> [FaultPoint] {
+  static func points(_ strategy: StateDirectory.Place) -> [FaultPoint] {
     let foreign: [FaultPoint] =
-      strategy == .exchange ? [.moved, .placed] : [.exchanged]
+      strategy == .beside ? [.moved, .placed] : [.exchanged]
     return FaultPoint.allCases.filter {
       !foreign.contains($0) && ![.partlyExchanged, .sealed].contains($0) && $0.rawValue != "taken-back"
     }
   }
 
-  static func moments(_ strategy: CommitPreference) -> [Moment] {
-    var random = SeededRandom(seed: strategy == .exchange ? 11 : 12)
+  static func moments(_ strategy: StateDirectory.Place) -> [Moment] {
+    var random = SeededRandom(seed: strategy == .beside ? 11 : 12)
     var moments: [Moment] = []
     for point in points(strategy) {
       for number in 0..<perPoint {
@@ -130,8 +130,8 @@ import Testing
     return sandbox
   }
 
-  @Test(arguments: [CommitPreference.exchange, .inPlace])
-  func atEachMomentNothingIsLost(_ strategy: CommitPreference) throws {
+  @Test(arguments: [StateDirectory.Place.beside, .inside])
+  func atEachMomentNothingIsLost(_ strategy: StateDirectory.Place) throws {
     let moments = Self.moments(strategy)
     #expect(moments.count >= 100)
     let counts = try search(moments) { moment, app, folder in
@@ -155,8 +155,8 @@ import Testing
 
   /// Nobody sees the app, as in another namespace: it gets an error for what would be lost, and a rollback takes away what
   /// made SQLite refuse.
-  @Test(arguments: [CommitPreference.exchange, .inPlace])
-  func whoeverCannotBeSeenGetsAnError(_ strategy: CommitPreference) throws {
+  @Test(arguments: [StateDirectory.Place.beside, .inside])
+  func whoeverCannotBeSeenGetsAnError(_ strategy: StateDirectory.Place) throws {
     // No factor of what a moment is made by: each kind of app is among them.
     let moments = Self.moments(strategy).filter { $0.number % 7 < 3 }
     let counts = try search(moments) { moment, app, folder in

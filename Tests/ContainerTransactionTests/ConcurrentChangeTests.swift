@@ -16,12 +16,12 @@ import Testing
   static let before: [FaultPoint] = [.staged, .checked, .treeBuilt, .synced]
   static let between: [FaultPoint] = [.rewalked, .committed]
   static let after: [FaultPoint] = [.exchanged, .placed, .carried, .undoKept, .oldRemoved, .done]
-  static let ofExchange = points(.exchange)
+  static let ofExchange = points(.beside)
 
   /// Those that a commit by a strategy reaches once.
-  private static func points(_ commit: CommitPreference) -> [FaultPoint] {
+  private static func points(_ commit: StateDirectory.Place) -> [FaultPoint] {
     let others: [FaultPoint] = [
-      commit == .exchange ? .placed : .exchanged, .moved, .sealed, .partlyExchanged, .reverted,
+      commit == .beside ? .placed : .exchanged, .moved, .sealed, .partlyExchanged, .reverted,
     ]
     return FaultPoint.allCases.filter { !others.contains($0) }
   }
@@ -124,11 +124,10 @@ import Testing
   }
 
   @Test(
-    arguments: between.map { (.exchange, $0, 1) } + between.map { (.inPlace, $0, 1) }
-      + (1...3).map { (.inPlace, .moved, $0) } as [(CommitPreference, FaultPoint, Int)])
-  func whatBothWroteIsKeptBeside(commit: CommitPreference, point: FaultPoint, count: Int) throws {
+    arguments: between.map { (.beside, $0, 1) } + between.map { (.inside, $0, 1) }
+      + (1...3).map { (.inside, .moved, $0) } as [(StateDirectory.Place, FaultPoint, Int)])
+  func whatBothWroteIsKeptBeside(commit: StateDirectory.Place, point: FaultPoint, count: Int) throws {
     let sandbox = try Sandbox(files: Self.files)
-    let place: StateDirectory.Place = commit == .exchange ? .beside : .inside
     let outcome = try sandbox.run(
       faults: .at(point, count) {
         try sandbox.put("Documents/fresh.txt", "app")
@@ -152,10 +151,10 @@ import Testing
     let late: [ContainerPath] = isGone ? ["Documents/Inbox/late"] : []
     #expect(
       outcome.conflicts == late + ["Documents/empty.txt", "Documents/written.txt"], "\(outcome.conflicts)")
-    #expect(try sandbox.conflictCopy("Documents/empty.txt", of: outcome, place) == "the app's")
-    #expect(try sandbox.conflictCopy("Documents/written.txt", of: outcome, place) == "the app's, too")
+    #expect(try sandbox.conflictCopy("Documents/empty.txt", of: outcome, commit) == "the app's")
+    #expect(try sandbox.conflictCopy("Documents/written.txt", of: outcome, commit) == "the app's, too")
     let path: ContainerPath = "Documents/Inbox/late"
-    let text = try isGone ? sandbox.conflictCopy(path, of: outcome, place) : sandbox.text(path)
+    let text = try isGone ? sandbox.conflictCopy(path, of: outcome, commit) : sandbox.text(path)
     #expect(text == "into a removed directory")
   }
 
@@ -194,8 +193,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [CommitPreference.exchange, .inPlace])
-  func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
+  @Test(arguments: [StateDirectory.Place.beside, .inside])
+  func stoppedAtEveryPoint(_ commit: StateDirectory.Place) throws {
     for point in Self.points(commit) {
       let sandbox = try Sandbox(files: Self.files)
       let old = try sandbox.listing()
@@ -204,15 +203,15 @@ import Testing
         let outcome = try sandbox.run(faults: .at(point), commit: commit)
         #expect(isNew && (point == .done || !outcome.isFinished), "\(point) \(outcome.notes)")
         let isTold = outcome.notes.contains { $0.contains("recover the container") }
-        #expect(point == .done || commit == .inPlace || isTold, "\(point) \(outcome.notes)")
+        #expect(point == .done || commit == .inside || isTold, "\(point) \(outcome.notes)")
       } catch is Stop {
         #expect(!isNew, "\(point)")
       }
       let reports = try Transaction.recover(sandbox.container()).map(\.outcome)
       // A clean failure before the commit record needs no recovery; the record itself does, but for moves, which are taken back.
-      let isRecorded = commit == .exchange && point == .committed
+      let isRecorded = commit == .beside && point == .committed
       #expect(reports == (isNew && point != .done ? [.new] : isRecorded ? [.old] : []), "\(point)")
-      #expect(try sandbox.stages().isEmpty && (commit == .exchange || sandbox.state() == nil), "\(point)")
+      #expect(try sandbox.stages().isEmpty && (commit == .beside || sandbox.state() == nil), "\(point)")
       #expect(try Transaction.recover(sandbox.container()).isEmpty, "\(point)")
       if isNew {
         #expect(
@@ -243,8 +242,8 @@ import Testing
   }
 
   @Test(
-    arguments: [FaultPoint.staged, .checked, .treeBuilt, .synced], [CommitPreference.exchange, .inPlace])
-  func stopsTheCommit(point: FaultPoint, commit: CommitPreference) throws {
+    arguments: [FaultPoint.staged, .checked, .treeBuilt, .synced], [StateDirectory.Place.beside, .inside])
+  func stopsTheCommit(point: FaultPoint, commit: StateDirectory.Place) throws {
     for path in Self.replaced {
       let sandbox = try Sandbox(files: Self.files)
       let error = failure {
@@ -260,7 +259,7 @@ import Testing
 
   @Test(arguments: [FaultPoint.rewalked, .committed]) func isKeptAfterTheLastLook(point: FaultPoint) throws {
     let sandbox = try Sandbox(files: Self.files)
-    let outcome = try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .exchange, change)
+    let outcome = try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .beside, change)
     #expect(outcome.conflicts == Self.replaced.sorted())
     #expect(try sandbox.text("Documents/keep.txt") == "the transaction's")
     #expect(try sandbox.conflictCopy("Documents/keep.txt", of: outcome) == "KEEP")
@@ -270,7 +269,7 @@ import Testing
   @Test(arguments: [FaultPoint.rewalked, .committed]) func stopsTheMoves(point: FaultPoint) throws {
     let sandbox = try Sandbox(files: Self.files)
     expect(.changedMeanwhile) {
-      try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .inPlace, change)
+      try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .inside, change)
     }
     let texts = try Self.replaced.map(sandbox.text)
     #expect(texts == ["KEEP", "GONE"])
@@ -284,15 +283,15 @@ import Testing
       if point == .committed { try sandbox.editQuietly("Documents/keep.txt") }
       if point == .exchanged { throw Stop() }
     }
-    let outcome = try sandbox.run(faults: stop, commit: .exchange, change)
+    let outcome = try sandbox.run(faults: stop, commit: .beside, change)
     #expect(!outcome.isFinished)
     let report = try #require(try Transaction.recover(sandbox.container()).first)
     #expect(report.outcome == .new && report.conflicts == ["Documents/keep.txt"])
   }
 
   /// The commit links a file with another name that stays: that moves its change time, and is nobody's edit.
-  @Test(arguments: [CommitPreference.exchange, .inPlace]) func ofAFileWithAnotherName(
-    commit: CommitPreference
+  @Test(arguments: [StateDirectory.Place.beside, .inside]) func ofAFileWithAnotherName(
+    commit: StateDirectory.Place
   ) throws {
     let sandbox = try Sandbox(files: Self.files)
     try sandbox.live().link("Documents/keep.txt", in: sandbox.live(), to: "Library/other")

@@ -10,9 +10,9 @@ import Testing
 /// One transaction over a container and its groups: all roots old, or all new.
 @Suite struct GroupCommitTests {
 
-  static let ways: [CommitPreference] = [.exchange, .inPlace]
+  static let ways: [StateDirectory.Place] = [.beside, .inside]
 
-  @Test(arguments: ways) func changeAndRollback(_ commit: CommitPreference) throws {
+  @Test(arguments: ways) func changeAndRollback(_ commit: StateDirectory.Place) throws {
     let sandbox = try GroupSandbox()
     let before = try sandbox.listings()
     let outcome = try sandbox.run(commit: commit)
@@ -87,8 +87,8 @@ import Testing
   ]
 
   @Test(arguments: FaultPoint.allCases.filter { ![.sealed, .reverted].contains($0) }, ways)
-  func stoppedAtEveryPoint(_ point: FaultPoint, _ commit: CommitPreference) throws {
-    let foreign: [FaultPoint] = commit == .exchange ? [.moved, .placed] : [.exchanged, .partlyExchanged]
+  func stoppedAtEveryPoint(_ point: FaultPoint, _ commit: StateDirectory.Place) throws {
+    let foreign: [FaultPoint] = commit == .beside ? [.moved, .placed] : [.exchanged, .partlyExchanged]
     guard !foreign.contains(point) else { return }
     for count in [.moved, .partlyExchanged].contains(point) ? 1...2 : 1...1 {
       let sandbox = try GroupSandbox()
@@ -131,8 +131,8 @@ import Testing
   init() throws { sandbox = try GroupSandbox() }
 
   @Test(arguments: GroupCommitTests.ways)
-  func nobodyBuildsOnHalfOfAnothersChange(_ commit: CommitPreference) throws {
-    let point: FaultPoint = commit == .exchange ? .exchanged : .placed
+  func nobodyBuildsOnHalfOfAnothersChange(_ commit: StateDirectory.Place) throws {
+    let point: FaultPoint = commit == .beside ? .exchanged : .placed
     _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
     #expect(try !sandbox.traces().isEmpty)
     let write = failure { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
@@ -152,8 +152,8 @@ import Testing
 
   /// The lock is taken once more after the recovery: it may have exchanged what was locked.
   @Test(arguments: GroupCommitTests.ways)
-  func aTransactionRecoversFirst(_ commit: CommitPreference) throws {
-    let point: FaultPoint = commit == .exchange ? .exchanged : .placed
+  func aTransactionRecoversFirst(_ commit: StateDirectory.Place) throws {
+    let point: FaultPoint = commit == .beside ? .exchanged : .placed
     _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
     let outcome = try sandbox.run(commit: commit) { staged in
       let other = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }

@@ -70,7 +70,8 @@ import Testing
       let search = OpenFileSearch(inodes: Dictionary(uniqueKeysWithValues: files), own: [])
       var (found, unclear): (Set<FileIdentity>, Bool) = ([], false)
       func look(at process: String) -> LinkVisit {
-        MappedFiles(search, readsText: readsText).search(process, { found.insert($0) }, unclear: &unclear)
+        search.searchMappings(
+          of: process, readsText: readsText, { found.insert($0) }, unclear: &unclear)
       }
       try whileMapping(sandbox.root + "/Documents/b") { #expect(look(at: "/proc/self") == .complete) }
       #expect(found == [files[1].0] && !unclear)

@@ -49,7 +49,7 @@ import Testing
     }
 
     func encoded() throws -> [UInt8] {
-      try all.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
+      try all.flatMap { try $0.stateRecord() + [UInt8(ascii: "\n")] }
     }
   }
 

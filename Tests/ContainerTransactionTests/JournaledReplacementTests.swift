@@ -13,7 +13,7 @@ import Testing
     let old = try sandbox.listing()
     for number in 1...100 {
       do {
-        try sandbox.run(faults: .at(.moved, number), commit: .inPlace, body)
+        try sandbox.run(faults: .at(.moved, number), commit: .inside, body)
         return number - 1
       } catch is Stop {
         expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
@@ -28,7 +28,7 @@ import Testing
     let sandbox = try Sandbox(notes: ["--leave-wal"])
     let old = try sandbox.listing()
     #expect(try stopped(sandbox, Sandbox.change) > 6)
-    try sandbox.rollback(commit: .inPlace)
+    try sandbox.rollback(commit: .inside)
     expectNone(try sandbox.listing().changes(from: old))
   }
 
@@ -54,8 +54,8 @@ import Testing
       // The old main file without its log would lack what was committed last.
       #expect(now[0] != old[0] || now == old)
     }
-    try sandbox.run(faults: faults, commit: .inPlace)
-    try sandbox.rollback(commit: .inPlace, faults: faults)
+    try sandbox.run(faults: faults, commit: .inside)
+    try sandbox.rollback(commit: .inside, faults: faults)
     #expect(try moves.next() > 8 && pair() == old)
   }
 
@@ -65,7 +65,7 @@ import Testing
     try Command.succeed("/bin/cp", ["-a", sandbox.root, sandbox.folder("copies/c")])
     let other = sandbox.folder("copies/c")
     let body = Sandbox.change
-    try sandbox.run(commit: .inPlace, body)
+    try sandbox.run(commit: .inside, body)
     _ = try Transaction.run(on: Container(at: other), .migrate, summary: "x", body: body)
     let times = ["", "Documents", "Documents/new", "Documents/new/sub", Sandbox.settings.description]
     let written = ["Documents/written.txt", "Documents/empty.txt", "Documents/new/sub/deep.txt"]
@@ -81,7 +81,7 @@ import Testing
     let sandbox = try Sandbox(files: CommitFaultTests.files)
     expect(.changedMeanwhile) {
       try sandbox.run(
-        faults: .at(.synced) { try sandbox.put("Documents/fresh.txt", "app") }, commit: .inPlace)
+        faults: .at(.synced) { try sandbox.put("Documents/fresh.txt", "app") }, commit: .inside)
     }
     let texts = try ["Documents/fresh.txt", "Documents/empty.txt"].map { try sandbox.text(ContainerPath($0)) }
     #expect(try texts == ["app", ""] && sandbox.stages().isEmpty)
@@ -92,10 +92,10 @@ import Testing
     try sandbox.live().setMode(0o555, of: "Documents/Inbox")
     try sandbox.live().setMode(0o555, of: "Documents")
     let old = try sandbox.listing()
-    let outcome = try sandbox.run(commit: .inPlace)
+    let outcome = try sandbox.run(commit: .inside)
     #expect(outcome.transaction != nil)
     #expect(try sandbox.live().status("Documents")?.mode == 0o555)
-    try sandbox.rollback(commit: .inPlace)
+    try sandbox.rollback(commit: .inside)
     expectNone(try sandbox.listing().changes(from: old))
   }
 
@@ -114,16 +114,16 @@ import Testing
     }
     #expect(try stopped(sandbox, body) > 2)
     #expect(try sandbox.listing().paths == ["a", "f", "f/g", "f/g/h", "l"])
-    try sandbox.rollback(commit: .inPlace)
+    try sandbox.rollback(commit: .inside)
     expectNone(try sandbox.listing().changes(from: old))
-    try sandbox.rollback(redoing: true, commit: .inPlace)
+    try sandbox.rollback(redoing: true, commit: .inside)
     #expect(try sandbox.listing().paths == ["a", "f", "f/g", "f/g/h", "l"])
   }
 
   @Test func stateInBothPlaces() throws {
     let sandbox = try Sandbox(files: ["a": "0"])
     let old = try sandbox.listing()
-    let ways: [CommitPreference] = [.exchange, .inPlace, .exchange, .inPlace]
+    let ways: [StateDirectory.Place] = [.beside, .inside, .beside, .inside]
     for (number, way) in ways.enumerated() {
       try sandbox.run("\(number)", commit: way) { try $0.write(Array("\(number + 1)".utf8), to: "a") }
     }
@@ -134,7 +134,7 @@ import Testing
     }
     expectNone(try sandbox.listing().changes(from: old))
     for number in 1...4 {
-      try sandbox.rollback(redoing: true, commit: number < 3 ? .inPlace : .exchange)
+      try sandbox.rollback(redoing: true, commit: number < 3 ? .inside : .beside)
       #expect(try sandbox.text("a") == "\(number)")
     }
     // Nobody who looks at the container sees the state that is in it.

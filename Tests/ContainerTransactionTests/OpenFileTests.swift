@@ -10,12 +10,12 @@ import Testing
 
 /// Programs that still have open what a commit replaces.
 @Suite struct OpenFileTests {
-  static let strategies: [CommitPreference] = [.exchange, .inPlace]
+  static let strategies: [StateDirectory.Place] = [.beside, .inside]
 
   // MARK: Reverted
 
   @Test(arguments: strategies, [WritingApp.Kind.append, .map])
-  func aWriterThatComesWithTheCommit(_ strategy: CommitPreference, _ kind: WritingApp.Kind) throws {
+  func aWriterThatComesWithTheCommit(_ strategy: StateDirectory.Place, _ kind: WritingApp.Kind) throws {
     let app = try WritingApp()
     for point in [FaultPoint.synced, .rewalked, .committed] {
       let sandbox = try Sandbox(files: CommitFaultTests.files)
@@ -55,7 +55,7 @@ import Testing
   }
 
   /// What was written into the new tree before the change was reverted: merged into the old one, or kept.
-  @Test(arguments: strategies) func whatWasWrittenMeanwhileIsKept(_ strategy: CommitPreference) throws {
+  @Test(arguments: strategies) func whatWasWrittenMeanwhileIsKept(_ strategy: StateDirectory.Place) throws {
     let app = try WritingApp()
     let sandbox = try Sandbox(files: CommitFaultTests.files)
     let path = sandbox.root + "/Documents/empty.txt"
@@ -74,8 +74,7 @@ import Testing
     #expect(try sandbox.text("Documents/fresh.txt") == "made beside it")
     #expect(try sandbox.text("Library/x/y/z") == "an untouched one" && !sandbox.exists("Documents/saved"))
     #expect(try sandbox.text("Documents/empty.txt") == "" && !sandbox.exists("Documents/written.txt"))
-    let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
-    let kept = try #require(try sandbox.state(place)).directory("conflict")
+    let kept = try #require(try sandbox.state(strategy)).directory("conflict")
     let folder = try kept.directory(ContainerPath(name: #require(kept.names().first)))
     #expect(try folder.contents("Documents/written.txt") == Array("written into the new file".utf8))
     #expect(try sandbox.stages().isEmpty && sandbox.run(commit: strategy).conflicts.isEmpty)
@@ -83,7 +82,7 @@ import Testing
 
   /// A file that an app makes at a path that is new, while all is put in place: it would go on writing to what is kept
   /// aside.
-  @Test(arguments: strategies) func aNewcomerInTheWayIsTakenBack(_ strategy: CommitPreference) throws {
+  @Test(arguments: strategies) func aNewcomerInTheWayIsTakenBack(_ strategy: StateDirectory.Place) throws {
     let app = try WritingApp()
     let sandbox = try Sandbox(files: CommitFaultTests.files)
     let path = sandbox.root + "/Documents/written.txt"
@@ -98,7 +97,7 @@ import Testing
     #expect(try sandbox.text("Documents/written.txt") == "the app's" + lines)
   }
 
-  @Test(arguments: strategies) func groupsGoBackToo(_ strategy: CommitPreference) throws {
+  @Test(arguments: strategies) func groupsGoBackToo(_ strategy: StateDirectory.Place) throws {
     let app = try WritingApp()
     let sandbox = try GroupSandbox()
     let before = try sandbox.listings()
@@ -176,7 +175,8 @@ import Testing
 
   // MARK: Afterwards
 
-  @Test(arguments: strategies) func whatIsWrittenLaterIsFoundAndKept(_ strategy: CommitPreference) throws {
+  @Test(arguments: strategies) func whatIsWrittenLaterIsFoundAndKept(_ strategy: StateDirectory.Place) throws
+  {
     let app = try WritingApp()
     let sandbox = try Sandbox(files: CommitFaultTests.files)
     let path = sandbox.root + "/Documents/keep.txt"
@@ -189,8 +189,7 @@ import Testing
     }
     try app.stop(strategy.rawValue)
     #expect(try Transaction.recover(sandbox.container()).isEmpty)
-    let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
-    let state = try #require(try sandbox.state(place))
+    let state = try #require(try sandbox.state(strategy))
     let transaction = try #require(outcome.transaction)
     let undo = try state.directory("undo").directory(ContainerPath(transaction.description))
     let name = try #require(try undo.names().first { $0.starts(with: "before".utf8) })
@@ -200,7 +199,7 @@ import Testing
     let lines = try app.stop(late).rows.map { "line \($0)\n" }.joined()
     let reports = try Transaction.recover(sandbox.container())
     #expect(reports.map(\.outcome) == [.writtenLater] && reports.map(\.conflicts) == [["Documents/keep.txt"]])
-    #expect(try sandbox.conflictCopy("Documents/keep.txt", of: outcome, place) == "keep" + lines)
+    #expect(try sandbox.conflictCopy("Documents/keep.txt", of: outcome, strategy) == "keep" + lines)
     // Once.
     #expect(try Transaction.recover(sandbox.container()).isEmpty)
     let error = try #require(failure { try sandbox.rollback(commit: strategy) })
@@ -253,7 +252,8 @@ import Testing
   }
 
   /// A backup may share the inode with a hard link.
-  @Test(arguments: strategies) func anotherNameOfADatabaseStaysWhole(_ strategy: CommitPreference) throws {
+  @Test(arguments: strategies) func anotherNameOfADatabaseStaysWhole(_ strategy: StateDirectory.Place) throws
+  {
     let sandbox = try Sandbox(notes: [])
     let outside = try Directory(sandbox.folder.path)
     try sandbox.live().link(Sandbox.database, in: outside, to: "backup")
@@ -286,7 +286,7 @@ import Testing
 
   /// Whenever it opens the database, it is told that that is locked, or in place that it cannot be opened; and it never
   /// removes a log.
-  @Test(arguments: strategies) func anAppThatDoesNotWait(_ strategy: CommitPreference) throws {
+  @Test(arguments: strategies) func anAppThatDoesNotWait(_ strategy: StateDirectory.Place) throws {
     let app = try WritingApp()
     for options in [["--leave-wal"], ["--rollback-journal"]] {
       let sandbox = try Sandbox(notes: options)

@@ -46,11 +46,13 @@ import Testing
     let bytes = try sandbox.live().contents(Sandbox.database)
     let digest = try ContentHash.of(Sandbox.database, in: sandbox.live(), isDatabase: true)
     _ = try Transaction.run(on: sandbox.container(), .restore, summary: "put and changed") { staged in
-      let metadata = try staged.metadata(of: Sandbox.database)
+      let metadata = try #require(try staged.metadata(of: Sandbox.database))
+      let size = UInt64(bytes.count)
       try staged.remove(Sandbox.database)
-      try staged.putFile(
-        at: Sandbox.database, metadata: metadata, digest: digest, size: UInt64(bytes.count)
-      ) { try $0.write(bytes) }
+      // As a restore, which knows the digest.
+      try staged.putFiles([Sandbox.database], [[0]], size: size) {
+        { _ in (metadata, digest, size, isDatabase: true, { try $0.write(bytes) }) }
+      }
       try staged.writeDatabase(at: Sandbox.database) {
         try $0.execute(sql: "DELETE FROM task WHERE id = 1")
       }

@@ -110,7 +110,7 @@ struct Sandbox {
   func run(
     _ summary: String = "test", faults: Seams = .none, kind: TransactionLogEntry.Kind = .migrate,
     limits: (count: Int, bytes: UInt64) = TransactionOptions().undoLimits,
-    commit: CommitPreference = .automatic,
+    commit: StateDirectory.Place? = nil,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     var options = TransactionOptions(commit: commit, faults: faults)
@@ -120,7 +120,7 @@ struct Sandbox {
 
   @discardableResult
   func rollback(
-    discardingNewer: Bool = false, redoing: Bool = false, commit: CommitPreference = .automatic,
+    discardingNewer: Bool = false, redoing: Bool = false, commit: StateDirectory.Place? = nil,
     keys: DeviceKeys? = nil, faults: Seams = .none
   ) throws -> TransactionOutcome<RolledBack> {
     try Transaction.rollback(
@@ -165,7 +165,7 @@ extension StagedContainer {
 }
 
 extension TransactionOptions {
-  init(commit: CommitPreference = .automatic, keys: DeviceKeys? = nil, faults: Seams = .none) {
+  init(commit: StateDirectory.Place? = nil, keys: DeviceKeys? = nil, faults: Seams = .none) {
     self.init()
     (self.commit, deviceKeys, seams) = (commit, keys, faults)
   }
@@ -294,7 +294,7 @@ struct GroupSandbox {
 
   @discardableResult
   func run(
-    _ name: String = "c", commit: CommitPreference = .automatic, faults: Seams = .none,
+    _ name: String = "c", commit: StateDirectory.Place? = nil, faults: Seams = .none,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     try Transaction.run(
@@ -302,7 +302,7 @@ struct GroupSandbox {
       options: TransactionOptions(commit: commit, faults: faults), body: body)
   }
 
-  func rollback(redoing: Bool = false, commit: CommitPreference = .automatic) throws {
+  func rollback(redoing: Bool = false, commit: StateDirectory.Place? = nil) throws {
     _ = try Transaction.rollback(
       container(), redoing: redoing, options: TransactionOptions(commit: commit))
   }

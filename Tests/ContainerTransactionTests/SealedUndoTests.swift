@@ -56,7 +56,7 @@ import Testing
   /// What a migration does: each secret becomes an item, and its setting goes.
   @discardableResult
   private func move(
-    _ sandbox: Sandbox, _ keys: DeviceKeys, _ commit: CommitPreference = .automatic,
+    _ sandbox: Sandbox, _ keys: DeviceKeys, _ commit: StateDirectory.Place? = nil,
     faults: Seams = .none
   ) throws -> TransactionOutcome<Void> {
     let options = TransactionOptions(commit: commit, keys: keys, faults: faults)
@@ -117,12 +117,12 @@ import Testing
     return found
   }
 
-  static let formats: [(PropertyListFile.Format, CommitPreference)] =
-    [(.xml, .exchange), (.binary, .inPlace)]
-    + (TestExtent.isFull ? [(.xml, .inPlace), (.binary, .exchange)] : [])
+  static let formats: [(PropertyListFile.Format, StateDirectory.Place)] =
+    [(.xml, .beside), (.binary, .inside)]
+    + (TestExtent.isFull ? [(.xml, .inside), (.binary, .beside)] : [])
 
   @Test(arguments: formats)
-  func thereAndBack(_ format: PropertyListFile.Format, _ commit: CommitPreference) throws {
+  func thereAndBack(_ format: PropertyListFile.Format, _ commit: StateDirectory.Place) throws {
     try withSecrets(format) { sandbox, keys in
       let before = try sandbox.listing()
       #expect(try filesWithSecret(sandbox).count > 5, "the earlier undos hold it as long as the settings do")
@@ -180,8 +180,8 @@ import Testing
   }
 
   /// A copy may be in any file, in a form that no search finds.
-  @Test(arguments: [CommitPreference.exchange, .inPlace])
-  func copiesOfEveryKindAreSealed(_ commit: CommitPreference) throws {
+  @Test(arguments: [StateDirectory.Place.beside, .inside])
+  func copiesOfEveryKindAreSealed(_ commit: StateDirectory.Place) throws {
     try withSecrets { sandbox, keys in
       let secret = "canary-0123456789abcdef"
       var random = SeededRandom(seed: 1)
@@ -222,10 +222,10 @@ import Testing
     }
   }
 
-  @Test(arguments: [CommitPreference.exchange, .inPlace])
-  func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
+  @Test(arguments: [StateDirectory.Place.beside, .inside])
+  func stoppedAtEveryPoint(_ commit: StateDirectory.Place) throws {
     let others: [FaultPoint] = [
-      commit == .inPlace ? .exchanged : .placed, .partlyExchanged, .moved, .sealed, .reverted,
+      commit == .inside ? .exchanged : .placed, .partlyExchanged, .moved, .sealed, .reverted,
     ]
     let points = FaultPoint.allCases.filter { !others.contains($0) }
     var (sealed, isOver) = (0, false)
@@ -264,9 +264,9 @@ import Testing
       for redoing in [false, true] {
         try withSecrets { sandbox, keys in
           try move(sandbox, keys)
-          if redoing { try sandbox.rollback(commit: .exchange, keys: keys) }
+          if redoing { try sandbox.rollback(commit: .beside, keys: keys) }
           let outcome = try sandbox.rollback(
-            redoing: redoing, commit: .exchange, keys: keys, faults: .at(point))
+            redoing: redoing, commit: .beside, keys: keys, faults: .at(point))
           #expect(!outcome.isFinished)
           _ = try Transaction.recover(sandbox.container())
           #expect(
@@ -277,13 +277,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [CommitPreference.exchange, .inPlace])
-  func whatAnAppWroteAtTheSameMomentIsSealedToo(_ commit: CommitPreference) throws {
+  @Test(arguments: [StateDirectory.Place.beside, .inside])
+  func whatAnAppWroteAtTheSameMomentIsSealedToo(_ commit: StateDirectory.Place) throws {
     try withSecrets { sandbox, keys in
       let outcome = try move(sandbox, keys, commit, faults: savingMeanwhile(sandbox))
       #expect(outcome.conflicts == [Sandbox.settings] && outcome.isFinished)
       #expect(try filesWithSecret(sandbox) == [])
-      let kept = try conflictCopies(sandbox, commit == .inPlace ? .inside : .beside)
+      let kept = try conflictCopies(sandbox, commit)
       #expect(kept == [Sandbox.settings.nameString + ".age"])
     }
   }
@@ -310,7 +310,7 @@ import Testing
       #expect(outcome.conflicts == [path])
       try move(sandbox, keys)
       #expect(try filesWithSecret(sandbox) == [])
-      try sandbox.rollback(commit: .exchange, keys: keys)
+      try sandbox.rollback(commit: .beside, keys: keys)
       try move(sandbox, keys)
       #expect(try filesWithSecret(sandbox) == [])
       #expect(try conflictCopies(sandbox) == ["notes.age.age"])
@@ -333,20 +333,20 @@ import Testing
 
   @Test func bothPlacesOfStateAreLookedInto() throws {
     try withSecrets { sandbox, keys in
-      try sandbox.run(commit: .inPlace) { try Self.set("theme", "blue", $0) }
+      try sandbox.run(commit: .inside) { try Self.set("theme", "blue", $0) }
       #expect(try sandbox.state(.inside) != nil && sandbox.state(.beside) != nil)
       for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed] {
-        #expect(try !move(sandbox, keys, .exchange, faults: .at(point)).isFinished)
+        #expect(try !move(sandbox, keys, .beside, faults: .at(point)).isFinished)
         _ = try Transaction.recover(sandbox.container())
         #expect(try filesWithSecret(sandbox) == [], "\(point)")
-        try sandbox.rollback(commit: .exchange, keys: keys)
+        try sandbox.rollback(commit: .beside, keys: keys)
       }
     }
   }
 
   /// A restore of an old archive brings the setting back; then that is rolled back.
-  @Test(arguments: [CommitPreference.exchange, .inPlace])
-  func whatCameBackAndWentAgainIsSealed(_ commit: CommitPreference) throws {
+  @Test(arguments: [StateDirectory.Place.beside, .inside])
+  func whatCameBackAndWentAgainIsSealed(_ commit: StateDirectory.Place) throws {
     try withSecrets { sandbox, keys in
       let old = try sandbox.live().contents(Sandbox.settings)
       try move(sandbox, keys, commit)
@@ -373,7 +373,7 @@ import Testing
       let original = try sandbox.live().contents(Sandbox.settings)
       var (moves, clean) = (0, 0)
       for step in 0..<14 {
-        let commit: CommitPreference = Bool.random(using: &random) ? .exchange : .inPlace
+        let commit: StateDirectory.Place = Bool.random(using: &random) ? .beside : .inside
         let choice = step == 0 ? 5 : Int.random(in: 0..<7, using: &random)
         switch choice {
         case 0: try sandbox.run(commit: commit) { try Self.set("theme", "step \(step)", $0) }
@@ -411,7 +411,7 @@ import Testing
       file.root["umlaut"] = .string("another-canary-of-the-app")
       try sandbox.live().removeFile(Sandbox.settings)
       try sandbox.live().create(Sandbox.settings, file.encoded())
-      let error = failure { try sandbox.rollback(commit: .exchange, keys: keys) }
+      let error = failure { try sandbox.rollback(commit: .beside, keys: keys) }
       #expect(error?.code == .conflict && error?.message.contains("umlaut") == true)
       #expect(error?.message.contains("canary") == false && error?.message.contains("kanarien") == false)
     }
@@ -429,7 +429,7 @@ import Testing
       try folder.removeFile(sealed)
       try folder.create(sealed, bytes)
       let before = try sandbox.listing()
-      let error = failure { try sandbox.rollback(commit: .exchange, keys: keys) }
+      let error = failure { try sandbox.rollback(commit: .beside, keys: keys) }
       #expect(error?.code == .nothingToUndo && error?.message.contains("encrypted") == true)
       expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     }

@@ -416,15 +416,16 @@ private struct Model {
   }
 }
 
-@Suite struct DiskWorkTests {
+@Suite struct StageWritingTests {
   @Test("What the disk refuses beside a run is thrown at its end; a file that is gone by then is nothing")
   func failures() throws {
-    let work = DiskWork()
-    work.start { throw DrydockError.system("cannot sync", "/made-up", .noSuchFileOrDirectory) }
-    try work.finish()
-    work.start { throw DrydockError.system("cannot sync", "/made-up", .ioError) }
-    work.start { throw DrydockError.system("cannot sync", "/made-up", .noSuchFileOrDirectory) }
-    #expect(throws: DrydockError.self) { try work.finish() }
+    let directory = try TemporaryDirectory()
+    let stage = try Stage(Directory(directory.path), foldsNames: false)
+    stage.startWriting { throw DrydockError.system("cannot sync", "/made-up", .noSuchFileOrDirectory) }
+    try stage.finishWriting()
+    stage.startWriting { throw DrydockError.system("cannot sync", "/made-up", .ioError) }
+    stage.startWriting { throw DrydockError.system("cannot sync", "/made-up", .noSuchFileOrDirectory) }
+    #expect(throws: DrydockError.self) { try stage.finishWriting() }
   }
 
   @Test("A reason has no advice")

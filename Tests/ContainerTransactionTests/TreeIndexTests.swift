@@ -16,8 +16,8 @@ import Testing
 
   private static let types: [FileType] = [.file, .directory, .symbolicLink, .other]
 
-  private static func status(_ random: inout SeededRandom) -> IndexedStatus {
-    IndexedStatus(
+  private static func status(_ random: inout SeededRandom) -> FileStatus {
+    var status = FileStatus(
       type: types[Int.random(in: 0..<types.count, using: &random)],
       identity: FileIdentity(
         device: .random(in: 1...3, using: &random),
@@ -26,11 +26,13 @@ import Testing
       size: .random(in: 0 ... .max, using: &random), modified: .random(in: .min ... .max, using: &random),
       changed: .random(in: .min ... .max, using: &random), mode: .random(in: 0...0o7777, using: &random),
       user: .random(in: 0 ... .max, using: &random), group: .random(in: 0...2, using: &random))
+    if status.type == .directory { status.size = 0 }
+    return status
   }
 
   @Test(arguments: 1...5) func itIsADictionary(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
-    var (table, model): (TreeIndex, [ContainerPath: IndexedStatus]) = (TreeIndex(), [:])
+    var (table, model): (TreeIndex, [ContainerPath: FileStatus]) = (TreeIndex(), [:])
     for _ in 0..<400 {
       let path = Self.path(&random)
       let status = Bool.random(using: &random) || model.count < 50 ? Self.status(&random) : nil

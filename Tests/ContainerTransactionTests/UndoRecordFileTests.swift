@@ -17,7 +17,7 @@ import Testing
       transaction: try .new(), kind: .restore, summary: "{\"changes\":[]", time: "now",
       changes: ChangeRecords(changes))
     try record.write(in: folder)
-    #expect(try folder.contents(UndoRecord.file) == StateRecord.encode(record))
+    #expect(try folder.contents(UndoRecord.file) == record.stateRecord())
     #expect(try UndoRecord(in: folder).changes.map(\.path) == changes.map(\.path))
   }
 
@@ -38,11 +38,11 @@ import Testing
       ChangeRecord(path: "d", granularity: .database, before: file, after: nil, kept: "before-01"),
       ChangeRecord(path: "e", granularity: .file, before: file, after: nil, kept: "other"),
     ]
-    let expected = try changes.map { try StateRecord.encode($0) }
+    let expected = try changes.map { try $0.stateRecord() }
     let packed = ChangeRecords(changes)
-    #expect(try packed.map { try StateRecord.encode($0) } == expected)
+    #expect(try packed.map { try $0.stateRecord() } == expected)
     for (change, bytes) in zip(changes, expected) {
-      #expect(try packed[change.path].map { try StateRecord.encode($0) } == bytes)
+      #expect(try packed[change.path].map { try $0.stateRecord() } == bytes)
     }
     #expect(
       packed["missing"] == nil

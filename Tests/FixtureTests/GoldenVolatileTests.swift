@@ -239,7 +239,7 @@ import Testing
       let side = try NormalizedSide(golden, volatile)
       return try Transaction.inspect(made.container) {
         let comparison = try Comparison(
-          of: side, with: NormalizedSide(ContentSide(live: $0, .whole), volatile))
+          of: side, with: NormalizedSide(ContentSide(live: $0, isWhole: true), volatile))
         #expect(comparison.notCompared.isEmpty)
         return comparison.difference
       }

@@ -50,7 +50,7 @@ extension Container {
 
 extension Directory {
   /// Reads a settings file as the app does.
-  func settings(_ path: ContainerPath) throws -> SettingsFile {
+  package func settings(_ path: ContainerPath) throws -> SettingsFile {
     let source = try Container.settingsSource(path) { try status($0)?.type == .file }
     return try SettingsFile(bytes: contents(source), path: path.description)
   }

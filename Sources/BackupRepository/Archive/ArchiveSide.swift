@@ -68,11 +68,9 @@ package struct ArchiveSide: ComparisonSide {
       case .file: container.comparedKind(ofFile: entry.path)
       }
     var compared = ComparedEntry(entry.path, kind)
-    try compared.describe(entry.metadata)
+    try compared.describe(entry.metadata, size: entry.size)
     compared.linkTarget = entry.linkTarget
-    if [.file, .settings, .vault].contains(kind) {
-      (compared.size, compared.digest) = (entry.size, entry.digest)
-    }
+    if compared.size != nil { compared.digest = entry.digest }
     return compared
   }
 

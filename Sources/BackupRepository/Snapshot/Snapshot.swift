@@ -17,19 +17,18 @@ package enum Snapshot {
 
   /// Takes a snapshot and publishes it, never replacing a file. A killed one leaves no archive.
   ///
-  /// - Parameter locked: the container, when the caller has locked it.
+  /// - Parameter held: the container's lock, when the caller holds it.
   /// - Throws: `DrydockError`: `locked`, `overlap`, `notFound`, `noSpace`, `io`.
   package static func take(
     _ container: Container, to target: ArchiveTarget, _ options: SnapshotOptions = SnapshotOptions(),
-    under locked: LockedContainer? = nil
+    under held: ContainerLock? = nil
   ) throws -> SnapshotReport {
     for tag in options.tags { try ArchiveTags.valid(tag) }
     // The repository first: while this waits for it, the container is free for others.
     let destination = try ArchiveDestination(
       target, outside: container, signing: options.signing, lockTimeout: options.lockTimeout)
-    let locked =
-      try locked
-      ?? LockedContainer(ContainerLock(container, exclusive: false, timeout: options.lockTimeout))
+    let lock =
+      try held ?? ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
     // Identity, version and content must belong together: all are read under one lock.
     let container = try container.reopened()
     guard !ArchiveLabel.isMark(container.instance) else {
@@ -41,7 +40,7 @@ package enum Snapshot {
     var transaction = TransactionOptions()
     transaction.busyTimeout = options.busyTimeout
     let version =
-      try options.readsVersion?(DiscardedStage(on: container, under: locked.lock, options: transaction))
+      try options.readsVersion?(DiscardedStage(on: container, under: lock, options: transaction))
       ?? (number: options.schemaVersion, problem: nil)
     let now = options.seams.now()
     var header = Archive.Header(
@@ -73,13 +72,13 @@ package enum Snapshot {
     if parent == nil { header.followsOfSecond = named { $0 == header.time } }
     var report: SnapshotReport
     do {
-      report = try write(container, header, parent, options, locked, to: destination)
+      report = try write(container, header, parent, options, lock, to: destination)
       report.parentProblem = parentProblem
     } catch let error as DrydockError {
       // A damaged archive must not prevent the next one.
       guard let path = parent?.parts.map(\.path).first(where: { $0 == error.path }) else { throw error }
       header.followsOfSecond = named { $0 == header.time }
-      report = try write(container, header, nil, options, locked, to: destination)
+      report = try write(container, header, nil, options, lock, to: destination)
       report.parentProblem = "\(lastName(path)) cannot be read: \(error.message)"
     }
     report.versionProblem = version.problem
@@ -92,7 +91,7 @@ package enum Snapshot {
   /// Writes an archive: the difference to a parent, or a full one.
   private static func write(
     _ container: Container, _ header: Archive.Header, _ parent: Manifest?, _ options: SnapshotOptions,
-    _ locked: LockedContainer, to destination: ArchiveDestination
+    _ lock: ContainerLock, to destination: ArchiveDestination
   ) throws -> SnapshotReport {
     var header = header
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
@@ -102,9 +101,9 @@ package enum Snapshot {
     do {
       let capture = try parent.map {
         try CaptureTime(
-          $0.header, of: locked.lock.root, CommittedFiles(of: container), settling: options.seams.settling)
+          $0.header, of: lock.root, CommittedFiles(of: container), settling: options.seams.settling)
       }
-      let writer = try SnapshotWriter(container, locked, into: draft, options, since: capture ?? .none)
+      let writer = try SnapshotWriter(container, lock, into: draft, options, since: capture ?? .none)
       try writer.storeRoot()
       var scan = writer.scan()
       let skip: ContainerScan.Unreadable = { path, error in
@@ -113,7 +112,7 @@ package enum Snapshot {
       while let scanned = try scan.nextEntry(unreadable: skip) { try writer.store(scanned) }
       try writer.finish()
       let vault = try SnapshotVault.store(
-        from: container, locked.lock.root, writer.vaultDigest, into: draft, options.deviceKeys)
+        from: container, lock.root, writer.vaultDigest, into: draft, options.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: options.includesExcluded)
       let (path, size) = try draft.publish(tags: options.tags)
       try destination.requirePresent(parent?.parts.map(\.archive) ?? [], neededBy: path)

@@ -12,7 +12,7 @@ import SystemPackage
 /// locked directory, and copes with paths that change, move or are removed while they are read.
 final class SnapshotWriter {
   let container: Container
-  let locked: LockedContainer
+  let lock: ContainerLock
   let root: Directory
   let draft: ArchiveDraft
   let options: SnapshotOptions
@@ -49,11 +49,11 @@ final class SnapshotWriter {
   private var linked: [FileIdentity: (entry: ManifestEntry, hasMember: Bool)] = [:]
 
   init(
-    _ container: Container, _ locked: LockedContainer, into draft: ArchiveDraft, _ options: SnapshotOptions,
+    _ container: Container, _ lock: ContainerLock, into draft: ArchiveDraft, _ options: SnapshotOptions,
     since capture: CaptureTime
   ) throws {
-    (self.container, self.locked, self.options, self.capture) = (container, locked, options, capture)
-    (self.draft, root, rules) = (draft, locked.lock.root, ExclusionRules(container))
+    (self.container, self.lock, self.options, self.capture) = (container, lock, options, capture)
+    (self.draft, root, rules) = (draft, lock.root, ExclusionRules(container))
     report = SnapshotReport(draft.header, isEncrypted: draft.isEncrypted)
     directories = LastDirectory(root)
     tree = TreeNames(root, rules: options.includesExcluded ? nil : rules, listed: options.seams.lists)

@@ -11,7 +11,7 @@ extension SnapshotWriter {
   func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
     if container.configuration.opaque.contains(unit.main) {
       // A transaction's lock holds it already.
-      let isHeld = locked.databases[unit.main] != nil
+      let isHeld = lock.databases[unit.main] != nil
       let hold = try isHeld ? nil : root.hold(unit, busyTimeout: options.busyTimeout)
       opaque.updateValue(hold, forKey: unit.main)
       return try storeFile(scanned, kind: .rawDatabase)
@@ -23,7 +23,7 @@ extension SnapshotWriter {
       defer { try? draft.work.removeDatabase(Self.databaseCopy) }
       let image = try root.capture(
         unit, into: draft.work, as: Self.databaseCopy, busyTimeout: options.busyTimeout,
-        held: locked.databases[unit.main], requiresStable: attempt > 1)
+        held: lock.databases[unit.main], requiresStable: attempt > 1)
       try expectSame(root.status(unit.main), scanned)
       switch image {
       case .inPlace(let pages):

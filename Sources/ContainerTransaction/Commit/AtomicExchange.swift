@@ -45,7 +45,7 @@ struct AtomicExchange {
     let own = place.isRoot ? CommitRoot(commit.state) : CommitRoot(place, in: staged.live)
     let others = try groups.map { try CommitRoot($0, isScratch: staged.container.isScratch) }
     roots = commit.creates ? [own] + others : others + [own]
-    try BuiltTrees.note([Commit.tree] + groups.map(\.tree), in: folder)
+    try folder.noteTrees([Commit.tree] + groups.map(\.tree))
   }
 
   /// Exchanges all roots, marks the main files that were replaced, and checks whether any process has a file of the old
@@ -132,7 +132,7 @@ struct AtomicExchange {
       try place.isRoot
       ? live.showing(groups) { group in live.groups.first { $0.id == group.id }?.root ?? live }
       : commit.folder.directory(Commit.tree)
-    var completion = CommitCompletion(commit, old: old, new: tree, place, groups)
+    var completion = CommitCompletion(commit, old: old, live: tree, place, groups)
     completion.linked = (linked, time)
     return try completion.run()
   }
@@ -157,7 +157,9 @@ extension AtomicExchange {
     do {
       let before = try root.isOwn ? rootBefore : commit.staged.live.status(root.path)?.identity
       try commit.requireSame(root.path, commit.folder.status(root.tree), before)
-      if root.isOwn && !root.path.isRoot { try commit.requireSameRoot() }
+      if root.isOwn && !root.path.isRoot {
+        try commit.requireSameRoot(.root, at: commit.staged.container.root)
+      }
     } catch {
       do { try root.exchange(in: commit.folder) } catch let second {
         // The other directory is in the stage: nothing may be removed.
@@ -198,10 +200,10 @@ extension AtomicExchange {
   private func keepWritten() throws -> [ContainerPath] {
     guard var expected = commit.index else { return [] }
     let live = commit.staged.live
-    var staged: [ContainerPath: IndexedStatus] = [:]
+    var staged: [ContainerPath: FileStatus] = [:]
     for change in commit.undo.changes {
       guard let after = change.after,
-        var status = try tree.status(change.path.rebased(from: place, to: .root)).map(IndexedStatus.init)
+        var status = try tree.status(change.path.rebased(from: place, to: .root))
       else { continue }
       if status.type == after.type, status.type != .directory {
         (status.size, status.modified) = (after.size, after.metadata.modified)
@@ -212,16 +214,15 @@ extension AtomicExchange {
     for change in commit.undo.changes where !live.isRoot(change.path) {
       expected[change.path] = staged[change.path]
     }
-    let kept = try CommitCompletion(
-      commit, old: tree, new: place.isRoot ? live : live.directory(place), place, groups
-    ).merge(since: expected)
+    let completion = try CommitCompletion(
+      commit, old: tree, live: place.isRoot ? live : live.directory(place), place, groups)
+    let kept = try completion.merge(since: expected)
     guard commit.searchesOpenFiles else { return kept }
     // The locks of new main files are this process's own.
     let known = Set(locks.new.map(\.path)).union(kept)
     let files = staged.filter { $1.type == .file && !known.contains($0) }
-    let copies = ConflictCopies(state: commit.state, transaction: commit.transaction)
     return try kept
-      + copies.keepOpen(
+      + completion.kept.keepOpen(
         Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min), in: tree,
         name: { $0.rebased(from: place, to: .root) })
   }
@@ -314,48 +315,43 @@ extension Directory {
   }
 }
 
-/// The inodes of the trees that a commit by exchange has built, in a file of the transaction's folder: a different
-/// inode under one of these names is the previously live tree.
-struct BuiltTrees: Codable {
-  private static let file: ContainerPath = "trees"
-
-  /// By the names of the trees in the folder.
-  private var inodes: [String: UInt64] = [:]
+/// The inodes of the trees that a commit by exchange has built, in a file of the transaction's folder, which this is: a
+/// different inode under one of these names is the previously live tree.
+extension Directory {
+  private static let treeList: ContainerPath = "trees"
 
   /// Writes down what was built.
-  static func note(_ names: [ContainerPath], in folder: Directory) throws {
-    var trees = BuiltTrees()
-    for name in names { trees.inodes[name.nameString] = try folder.status(name)?.inode }
+  fileprivate func noteTrees(_ names: [ContainerPath]) throws {
+    var inodes: [String: UInt64] = [:]
+    for name in names { inodes[name.nameString] = try status(name)?.inode }
     // After a kill the list must be complete or absent: an incomplete one would be a corrupt record.
-    try folder.replace(file, with: StateRecord.encode(trees))
+    try replaceRecord(Self.treeList, with: ["inodes": inodes])
   }
 
   /// Whether one of the trees was exchanged, or was moved into place.
   ///
-  /// - Throws: ``DrydockError`` with code `damagedState` when the file cannot be read.
-  static func areExchanged(in folder: Directory) throws -> Bool {
-    try built(in: folder).contains { try folder.status($0)?.inode != $1 }
-  }
+  /// - Throws: ``DrydockError`` with code `damagedState` when the list cannot be read.
+  func hasExchangedTrees() throws -> Bool { try builtTrees().contains { try status($0)?.inode != $1 } }
 
   /// What a stage that is removed has as a tree must be what the commit has built: else it is the user's.
   ///
   /// - Throws: ``DrydockError`` with code `damagedState`.
-  static func requireOwn(in folder: Directory) throws {
-    for (name, inode) in try built(in: folder) {
-      guard let found = try folder.status(name)?.inode, found != inode else { continue }
+  func requireOwnTrees() throws {
+    for (name, inode) in try builtTrees() {
+      guard let found = try status(name)?.inode, found != inode else { continue }
       throw DrydockError(
         .damagedState,
         "the transaction has not made this directory, and none of it is removed; move it where it belongs",
-        path: folder.full(name))
+        path: full(name))
     }
   }
 
-  /// The trees, by their names in the folder.
-  private static func built(in folder: Directory) throws -> [(ContainerPath, UInt64)] {
-    guard try folder.status(file) != nil else { return [] }
-    let trees: BuiltTrees = try StateRecord.read(
-      file, in: folder, limit: 1 << 20,
+  /// The trees, by their names.
+  private func builtTrees() throws -> [(ContainerPath, UInt64)] {
+    guard try status(Self.treeList) != nil else { return [] }
+    let inodes: [String: UInt64] = try record(
+      Self.treeList, field: "inodes", limit: 1 << 20,
       damaged: "the list of the trees of a commit is corrupt; nothing was removed")
-    return trees.inodes.map { (ContainerPath(name: Array($0.utf8)), $1) }
+    return inodes.map { (ContainerPath(name: Array($0.utf8)), $1) }
   }
 }

@@ -19,8 +19,6 @@ struct Commit {
   /// What the stage changes, and what is written into the undo log.
   let undo: UndoRecord
   let faults: Seams
-  /// Why groups cannot be changed in one step with the container, by id.
-  let closed: [String: String]
   /// The container is made: nothing is there yet.
   let creates: Bool
   /// Directories that Drydock itself has open besides those of the commit.
@@ -78,21 +76,13 @@ struct Commit {
     if let moved = try index.firstDifference(in: staged.live, timed: index.timed(undo.changed)) {
       throw changed(moved)
     }
-    if !creates { try requireSameRoot() }
-    for group in staged.container.groups {
-      // Not to be opened is not the same: refused in any case.
-      try requireSameRoot(group.path, try? Directory(group.root).status())
-    }
+    if !creates { try requireSameRoot(.root, at: staged.container.root) }
+    for group in staged.container.groups { try requireSameRoot(group.path, at: group.root) }
   }
 
-  /// The container's path must still name the directory that is locked and staged.
-  func requireSameRoot() throws {
-    try requireSameRoot(.root, try? Directory(staged.container.root).status())
-  }
-
-  /// The path of a root must still name the directory that is locked and staged.
-  private func requireSameRoot(_ root: ContainerPath, _ status: FileStatus?) throws {
-    try requireSame(root, status, staged.live.status(root)?.identity)
+  /// The path of a root must still name the directory that is locked and staged. Not to be opened is not the same.
+  func requireSameRoot(_ root: ContainerPath, at path: String) throws {
+    try requireSame(root, try? Directory(path).status(), staged.live.status(root)?.identity)
   }
 
   /// What is found at a path must be the directory that was staged.
@@ -112,8 +102,10 @@ struct Commit {
   }
 
   private func requireOpenGroups() throws {
+    guard let index else { return }
+    let choice = CommitChoice(container: staged.container, root: staged.live, index: index)
     for group in changedGroups {
-      guard let reason = closed[group.id] else { continue }
+      guard let reason = try choice.obstacle(toChanging: group, with: state) else { continue }
       throw DrydockError(
         .notWritable,
         "the group \(group.id) cannot be changed together with the container: \(reason); nothing was changed",
@@ -124,7 +116,8 @@ struct Commit {
   /// Marks the groups for other containers that share them, and writes the record COMMIT, on disk when this returns.
   func writeCommit(_ record: JournalRecord) throws {
     let groups = record.groups ?? []
-    let marker = GroupMarker(container: staged.container, state: state, transaction: transaction)
+    let marker = GroupMarker(
+      container: staged.container.root, state: state.directory.path, transaction: transaction)
     do {
       for group in groups { try marker.write(group.root, isScratch: staged.container.isScratch) }
       try Journal(state: state.directory).append(record)
@@ -164,19 +157,13 @@ extension Commit {
   func requireNoQuietEdit() throws {
     guard let index else { return }
     for path in undo.touched.sorted() {
-      guard let seen = index[path], seen.type != .directory, let status = try staged.live.status(path)
+      guard let seen = index[path], seen.type != .directory, let now = try staged.live.status(path)
       else { continue }
-      let now = IndexedStatus(status)
       if now.isSame(as: seen) && !now.isSame(as: seen, byChangeTime: true) { throw changed(path) }
     }
   }
 
-  func changed(_ path: ContainerPath) -> DrydockError {
-    DrydockError(
-      .changedMeanwhile,
-      "\(path) changed while the transaction was prepared; nothing was changed, run it again",
-      path: staged.container.root)
-  }
+  func changed(_ path: ContainerPath) -> DrydockError { .changed(path, in: staged.container.root) }
 }
 
 /// Looking for processes that have open what a commit replaces: right before it, and right after it while SQLite's locks on the
@@ -204,6 +191,12 @@ extension Commit {
 }
 
 extension DrydockError {
+  static func changed(_ path: ContainerPath, in root: String) -> DrydockError {
+    DrydockError(
+      .changedMeanwhile,
+      "\(path) changed while the transaction was prepared; nothing was changed, run it again", path: root)
+  }
+
   static func notReverted(_ error: any Error, _ second: any Error, path: String) -> DrydockError {
     DrydockError(
       .interrupted,
@@ -246,11 +239,11 @@ extension OpenFileSearch {
 
 extension CommitCompletion {
   init(
-    _ commit: Commit, old: Directory?, new: Directory, _ place: ContainerPath, _ groups: [CommittedGroup]
+    _ commit: Commit, old: Directory?, live: Directory, _ place: ContainerPath, _ groups: [CommittedGroup]
   ) {
     self.init(
       container: commit.staged.container, state: commit.state, transaction: commit.transaction,
-      folder: commit.folder, undo: commit.undo, index: commit.index, old: old, new: new, place: place,
+      folder: commit.folder, undo: commit.undo, index: commit.index, old: old, live: live, place: place,
       groups: groups, faults: commit.faults)
   }
 }

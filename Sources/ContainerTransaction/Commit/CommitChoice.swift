@@ -3,43 +3,25 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// The strategy of a commit that is wanted: an atomic exchange, by which any program finds the container wholly old or wholly
-/// new at every moment, or a journaled replacement, path by path inside the container, by a plan that is written down first:
-/// then another program could see a mixture while it lasts. Where the state is says which one it is.
-package enum CommitPreference: String, Sendable, CaseIterable {
-  /// The atomic exchange where it works, else the journaled replacement.
-  case automatic
-  /// The atomic exchange, or none.
-  case exchange
-  /// The journaled replacement, even where an exchange would work.
-  case inPlace = "in-place"
-}
-
 /// Chooses the strategy of a commit, and with it the place of the state, by trying, before anything is staged.
 struct CommitChoice {
   let container: Container
   let root: Directory
   let index: TreeIndex
-  /// A scratch container is mounted nowhere else.
-  private let mounts: MountTable?
 
-  init(container: Container, root: Directory, index: TreeIndex) {
-    (self.container, self.root, self.index) = (container, root, index)
-    mounts = container.isScratch ? nil : MountTable()
-  }
-
+  /// - Parameter wanted: the place of the state; nil for beside the container where that works, else in it.
   /// - Returns: the state, beside the container for an exchange; and why it is inside otherwise.
   /// - Throws: ``DrydockError`` with code `notWritable` when neither strategy works. It leaves nothing then.
-  func make(_ preference: CommitPreference) throws -> (state: StateDirectory, reason: String?) {
+  func make(_ wanted: StateDirectory.Place?) throws -> (state: StateDirectory, reason: String?) {
     if try root.status().isFixed {
       throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
     }
     var reason = "it was requested"
-    if preference != .inPlace {
+    if wanted != .inside {
       let found = try beside()
       if let state = found.state { return (state, nil) }
       reason = found.reason
-      guard preference != .exchange else {
+      guard wanted == nil else {
         // What the system said, such as `Permission denied`.
         let cause = found.cause?.cause.map { " (\($0))" } ?? ""
         throw DrydockError(
@@ -89,14 +71,9 @@ struct CommitChoice {
     }
   }
 
-  /// The groups that cannot change in the same transaction, which matters to one that changes them, each with the reason.
-  func closedGroups(_ state: StateDirectory) throws -> [String: String] {
-    var closed: [String: String] = [:]
-    for group in root.groups { closed[group.id] = try obstacle(group.id, group.root, state) }
-    return closed
-  }
-
-  private func obstacle(_ id: String, _ group: Directory, _ state: StateDirectory) throws -> String? {
+  /// Why a group cannot change in one step with the container; nil when it can.
+  func obstacle(toChanging group: ContainerGroup, with state: StateDirectory) throws -> String? {
+    let (id, group) = (group.id, try root.directory(group.path))
     let status = try group.status()
     let own = try state.directory.status()
     guard status.mount == own.mount, status.device == own.device else {
@@ -119,7 +96,8 @@ struct CommitChoice {
     if let mount = index.mounts.filter(isPart).min() {
       return "another file system is mounted inside \(name), at \(mount)"
     }
-    if let place = try mounts?.place(of: root) {
+    // A scratch container is mounted nowhere else.
+    if !container.isScratch, let place = try root.otherMount() {
       return "\(name), or a directory in it, is also mounted at \(place)"
     }
     return try linkObstacle(root, isPart)
@@ -193,31 +171,21 @@ struct CommitChoice {
 
   /// Why not all files of a root can be linked into a new tree, and the old tree removed; found out by looking alone.
   private func linkObstacle(_ root: Directory, _ isPart: (ContainerPath) -> Bool) throws -> String? {
-    if let path = index.immutable.filter(isPart).min() {
-      return "\(path) is immutable or append-only (chattr +i, +a)"
-    }
     let (device, user) = (try root.status().device, geteuid())
-    // Each subvolume of a mount has another device.
-    if let path = index.filter({ $1.identity.device != device && isPart($0) }).paths.min() {
-      return "\(path) is in another subvolume"
-    }
-    let names = Dictionary(grouping: index.manyLinks.keys.filter(isPart)) { index[$0]?.identity }
-    let limit = names.isEmpty ? 0 : root.linkLimit
-    for paths in names.values {
-      if let path = paths.min(), index.manyLinks[path, default: 0] + UInt64(paths.count) > limit {
-        return "\(path) has as many hard links as this file system may allow"
+    let protectsOthers = user != 0 && Self.protectsHardLinks
+    for (path, status) in index where isPart(path) {
+      if status.isFixed { return "\(path) is immutable or append-only (chattr +i, +a)" }
+      // Each subvolume of a mount has another device.
+      if status.device != device { return "\(path) is in another subvolume" }
+      if protectsOthers, status.user != user, status.type != .directory, try !mayLink(path, status) {
+        return "this user may not link \(path), which belongs to another user"
       }
-    }
-    guard user != 0, Self.protectsHardLinks else { return nil }
-    let foreign = index.filter { $1.user != user && $1.type != .directory && isPart($0) }
-    for (path, status) in foreign.sorted(by: { $0.key < $1.key }) where try !mayLink(path, status) {
-      return "this user may not link \(path), which belongs to another user"
     }
     return nil
   }
 
   /// Whether Linux lets this user link another one's file: a plain one that he could write anyway.
-  private func mayLink(_ path: ContainerPath, _ status: IndexedStatus) throws -> Bool {
+  private func mayLink(_ path: ContainerPath, _ status: FileStatus) throws -> Bool {
     try status.type == .file && status.mode & 0o4000 == 0 && status.mode & 0o2010 != 0o2010
       && root.isReadableAndWritable(path)
   }

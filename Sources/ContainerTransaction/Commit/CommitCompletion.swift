@@ -4,8 +4,9 @@ import DrydockErrors
 import FileSystem
 import Synchronization
 
-/// The rest of a commit once the container is new, and what a recovery does when that was interrupted: apply concurrent
-/// changes, keep the undo entry, remove what is left. Each part is idempotent.
+/// The rest of a commit after its record COMMIT, and what a recovery does again: make the moves of a journaled
+/// replacement (`JournaledMoves.swift`), and once the container is new apply concurrent changes, keep the undo entry,
+/// remove what is left. Each part is idempotent.
 struct CommitCompletion {
   let container: Container
   let state: StateDirectory
@@ -18,22 +19,24 @@ struct CommitCompletion {
   /// itself.
   let old: Directory?
   /// The tree in its place, and where that is in the container.
-  let new: Directory, place: ContainerPath
+  let live: Directory, place: ContainerPath
   let groups: [CommittedGroup]
   let faults: Seams
-  /// In place: the moves, unless what was moved aside has been compared.
-  var moves: JournaledMoves?
+  /// In place: all moves, and the locks on the main files that go and come, nil in a recovery.
+  var plan: [Move] = [], locks: CommitLocks?
   /// What an exchange has linked, and a time before it, nanoseconds since 1970; nil in a recovery, and in place.
   var linked: (files: CommittedFiles, time: Int64)?
   /// The process that put the new tree there was killed: other programs may have used it since.
   var isRecovery = false
+
+  var kept: ConflictCopies { ConflictCopies(state: state, transaction: transaction) }
 
   /// - Returns: the paths of the conflict copies.
   func run() throws -> [ContainerPath] {
     let journal = Journal(state: state.directory)
     var conflicts: [ContainerPath] = []
     if let index {
-      conflicts = try moves?.revalidateMoved(at: index) ?? mergeAfterExchange(since: index)
+      conflicts = try old == nil ? revalidateMoved(at: index) : mergeAfterExchange(since: index)
       try journal.append(JournalRecord(.carried, transaction))
     }
     try faults.reach(.carried)
@@ -63,24 +66,23 @@ struct CommitCompletion {
     for change in undo.changes {
       try change.markReplaced(in: old, as: change.path.rebased(from: place, to: .root))
     }
-    try undo.unmarkLive(in: new, below: place, \.after)
+    try undo.unmarkLive(in: live, below: place, \.after)
     return try merge(since: index)
   }
 
   /// Applies to the tree in its place what an app wrote into the other one.
   func merge(since index: TreeIndex) throws -> [ContainerPath] {
     guard let old else { return [] }
-    if place.isRoot { try moveState(from: old, to: new) }
+    if place.isRoot { try moveState(from: old, to: live) }
     for group in groups {
-      try moveState(from: old.directory(.group(group.id)), to: new.directory(.group(group.id)))
+      try moveState(from: old.directory(.group(group.id)), to: live.directory(.group(group.id)))
     }
-    let kept = ConflictCopies(state: state, transaction: transaction)
     let index = index.below(place, of: container, groups: Set(groups.map(\.id)))
     let touched = Set(undo.touched.map { $0.rebased(from: place, to: .root) })
     let marked = undo.changes.filter { $0.granularity == .database }.map(\.path)
     let timed = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
     return try ConcurrentChanges(
-      old: old, new: new, index: index, touched: touched, timed: index.timed(Set(timed)), isLate: isRecovery
+      old: old, new: live, index: index, touched: touched, timed: index.timed(Set(timed)), isLate: isRecovery
     ) {
       try kept.keep($0.rebased(from: .root, to: place), in: old, as: $0)
     }.run().map { $0.rebased(from: .root, to: place) }
@@ -113,7 +115,7 @@ struct CommitCompletion {
         found.index = index
         let path = name.rebased(from: .root, to: place)
         guard index[path]?.identity.inode != inode else { return false }
-        try ConflictCopies(state: state, transaction: transaction).take(path, from: old, as: name)
+        try kept.take(path, from: old, as: name)
         // On disk before its old directory goes: not each file system writes the two in their order.
         try folder.syncFileSystem()
         found.kept.append(path)
@@ -123,15 +125,15 @@ struct CommitCompletion {
     let files = linked?.files ?? .none
     var unchanged: [CommittedFile] = []
     for (tree, root) in [(Commit.tree, ContainerPath.root)] + groups.map({ ($0.tree, .group($0.id)) }) {
-      let new = try new.directory(root)
-      unchanged += try files.removeTree(tree, in: folder, linkedInto: new) { status, name in
+      let twin = try live.directory(root)
+      unchanged += try files.removeTree(tree, in: folder, linkedInto: twin) { status, name in
         try status.links == 1 && takeUnknown(name.rebased(from: .root, to: root), status.inode)
       }
     }
     let conflicts = found.withLock { $0.kept.sorted() }
     guard let linked else { return conflicts }
     CommittedFiles.record(
-      unchanged, undo.changes, in: new, below: place, before: linked.time, to: state.directory,
+      unchanged, undo.changes, in: live, below: place, before: linked.time, to: state.directory,
       known: index?.count ?? undo.changes.count)
     return conflicts
   }

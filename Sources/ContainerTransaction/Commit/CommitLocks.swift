@@ -35,12 +35,7 @@ struct CommitLocks {
         inode.type == .file, let after = change.after,
         let identity = try staged.stage.directory.status(inode.name)?.identity, seen.insert(identity).inserted
       else { return nil }
-      guard let lock = try UseGuard.lock(inode.name, in: staged.stage.directory) else {
-        throw DrydockError(
-          .inUse,
-          "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
-          path: change.path.description)
-      }
+      let lock = try DatabaseLock.acquire(returning: inode.name, in: staged.stage.directory, to: change.path)
       return (change.path, lock, after.metadata.modified, links: inode.isShared ? 2 : 1)
     }
   }

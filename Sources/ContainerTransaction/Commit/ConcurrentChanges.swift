@@ -34,7 +34,7 @@ struct ConcurrentChanges {
     var conflicts: [ContainerPath] = []
     // Their modes may forbid what follows, so they come last.
     var directories: [(path: ContainerPath, metadata: FileMetadata, isNew: Bool)] = []
-    var removed: [(ContainerPath, IndexedStatus)] = []
+    var removed: [(ContainerPath, FileStatus)] = []
     let differences = present.differences(from: index, timed: timed)
     for path in differences {
       let isNew = index[path] == nil
@@ -75,13 +75,13 @@ struct ConcurrentChanges {
 
   /// Applies one change; false when that is impossible.
   private func apply(
-    _ path: ContainerPath, _ status: IndexedStatus, replacing seen: IndexedStatus?
+    _ path: ContainerPath, _ status: FileStatus, replacing seen: FileStatus?
   ) throws -> Bool {
     guard !touched.contains(path), try new.status(path.parent)?.type == .directory else { return false }
     // The main file is one and the same in both trees. If it is not what it was, a program may have gone on with it since,
     // and the log is older than it.
     if isLate, let main = path.mainOfLog, let seen = index[main], seen.type == .file,
-      try new.status(main).map({ !IndexedStatus($0).isSame(as: seen) }) ?? true
+      try new.status(main).map({ !$0.isSame(as: seen) }) ?? true
     {
       return false
     }
@@ -112,7 +112,7 @@ struct ConcurrentChanges {
   }
 
   /// The app removed it: the new tree's link to the same inode goes too.
-  private func removeAlike(_ path: ContainerPath, _ seen: IndexedStatus) throws {
+  private func removeAlike(_ path: ContainerPath, _ seen: FileStatus) throws {
     guard !touched.contains(path), let target = try new.status(path) else { return }
     if seen.type == .directory {
       guard target.type == .directory else { return }

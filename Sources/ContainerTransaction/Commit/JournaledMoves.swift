@@ -2,19 +2,8 @@ import AppStores
 import DrydockErrors
 import FileSystem
 
-/// What a journaled replacement does after COMMIT, and what a recovery does again.
-struct JournaledMoves {
-  let state: StateDirectory
-  let transaction: TransactionID
-  let folder, live: Directory
-  let plan: MovePlan
-  let undo: UndoRecord
-  let faults: Seams
-  /// The locks on the main files that go and come; nil in a recovery.
-  var locks: CommitLocks?
-
-  var kept: ConflictCopies { ConflictCopies(state: state, transaction: transaction) }
-
+/// The moves of a journaled replacement.
+extension CommitCompletion {
   /// Marks what was live at a path, and was moved to a name in the folder, if it is a main file.
   private func markReplaced(_ path: ContainerPath, _ name: ContainerPath) throws {
     guard let locks else {
@@ -27,9 +16,13 @@ struct JournaledMoves {
   /// Completes the change; it is on disk when this returns.
   ///
   /// - Parameter look: searches for open files among what was replaced, when all is moved.
-  func forward(look: () throws -> Void = {}) throws {
-    for move in plan.moves {
-      try forward(move)
+  func makeMoves(look: () throws -> Void = {}) throws {
+    for move in plan {
+      switch move.kind {
+      case .aside: try aside(move)
+      case .place: try place(move)
+      case .swap: try swap(move)
+      }
       try faults.reach(.moved)
     }
     // A recovery may come after a kill during the reversal.
@@ -47,7 +40,7 @@ struct JournaledMoves {
   /// What was moved aside, also paths that an app had replaced by then, and what an app created at a target.
   func movedAside() throws -> [FileIdentity: ContainerPath] {
     var found: [FileIdentity: ContainerPath] = [:]
-    for move in plan.moves {
+    for move in plan {
       guard let old = move.old, let status = try folder.status(old), status.type == .file else { continue }
       found[status.identity] = move.path
     }
@@ -62,10 +55,10 @@ struct JournaledMoves {
   /// - Returns: the paths whose new version was written to meanwhile and is kept.
   /// - Throws: ``DrydockError`` with code `interrupted` when that fails as well.
   @discardableResult
-  func revert(after error: any Error) throws -> [ContainerPath] {
+  func revertMoves(after error: any Error) throws -> [ContainerPath] {
     do {
       try locks?.markNew()
-      for move in plan.moves.reversed() { try back(move) }
+      for move in plan.reversed() { try back(move) }
       if let locks { try locks.unmarkOld() } else { try undo.unmarkLive(in: live, \.before) }
       try keepWritten()
       for change in undo.changes.reversed() {
@@ -90,7 +83,7 @@ struct JournaledMoves {
       }
     }
     var names: [ContainerPath: ContainerPath] = [:]
-    for move in plan.moves where move.isStaged { names[move.path] = move.new }
+    for move in plan where move.isStaged { names[move.path] = move.new }
     var files: [FileIdentity: ContainerPath] = [:]
     for change in undo.changes {
       guard let after = change.after, after.type == .file, let name = names[change.path],
@@ -137,8 +130,8 @@ struct JournaledMoves {
   /// Keeps as conflict copies what was moved aside and is not what the index has.
   ///
   /// - Returns: the paths of the conflict copies.
-  func revalidateMoved(at index: TreeIndex?) throws -> [ContainerPath] {
-    for move in plan.moves {
+  func revalidateMoved(at index: TreeIndex) throws -> [ContainerPath] {
+    for move in plan {
       guard let old = move.old, let status = try folder.status(old) else { continue }
       if status.type == .directory {
         // Entries in a removed directory were created after the plan was made.
@@ -146,7 +139,7 @@ struct JournaledMoves {
         for name in try gone.names() {
           try kept.take(move.path.appending(name: name), from: gone, as: ContainerPath(name: name))
         }
-      } else if let seen = index?[move.path], !IndexedStatus(status).isSame(as: seen) {
+      } else if let seen = index[move.path], !status.isSame(as: seen) {
         try kept.keep(move.path, in: folder, as: old)
       }
     }
@@ -158,46 +151,35 @@ struct JournaledMoves {
 
 /// The moves, forwards or back. Each is one rename, or two; each looks first where its parts are, so that all of it may be
 /// run again, in either direction, after a crash between any two.
-extension JournaledMoves {
-  private func forward(_ move: MovePlan.Move) throws {
-    switch move.kind {
-    case .aside: try aside(move)
-    case .place: try place(move)
-    case .swap: try swap(move)
-    }
-  }
-
-  private func aside(_ move: MovePlan.Move) throws {
+extension CommitCompletion {
+  private func aside(_ move: Move) throws {
     guard let old = move.old else { return }
     guard try live.status(move.path) != nil else { return try markReplaced(move.path, old) }
     // Once the new main file exists, sidecars beside it belong to it.
     if try hasNewMain(move.path) { return }
     if try folder.status(old) == nil {
-      try live.withWritableParent(of: move.path) {
-        try live.renameOnto(nothingAt: old, move.path, in: folder)
-      }
-      try markReplaced(move.path, old)
-    } else if !isPlaced(later: move.path) {
-      // It is in the folder already, and an app has made a new one.
+      try moveAside(move.path, as: old)
+    } else if !plan.contains(where: { $0.kind == .place && $0.path == move.path }) {
+      // It is in the folder already, and an app has made a new one: no successor comes by another move.
       try live.withWritableParent(of: move.path) { try kept.take(move.path, from: live) }
     }
   }
 
+  /// Moves what is live at a path into the folder.
+  private func moveAside(_ path: ContainerPath, as name: ContainerPath) throws {
+    try live.withWritableParent(of: path) { try live.renameOnto(nothingAt: name, path, in: folder) }
+    try markReplaced(path, name)
+  }
+
   /// Whether the path is that of a database's sidecar, and the database's new main file has come.
   private func hasNewMain(_ path: ContainerPath) throws -> Bool {
-    guard DatabaseFormat.sidecarSuffixes.contains(where: path.nameString.hasSuffix) else { return false }
-    return try plan.moves.contains { move in
-      try move.isDatabase && DatabaseFormat.sidecarSuffixes.contains { move.path.withSuffix($0) == path }
-        && live.status(move.path)?.inode == move.inode
+    guard let main = DatabaseUnit.main(ofSidecar: path) else { return false }
+    return try plan.contains {
+      try $0.isDatabase && $0.path == main && live.status(main)?.inode == $0.inode
     }
   }
 
-  /// Whether a successor that comes by another move of the plan is at the path already.
-  private func isPlaced(later path: ContainerPath) -> Bool {
-    plan.moves.contains { $0.kind == .place && $0.path == path }
-  }
-
-  private func place(_ move: MovePlan.Move) throws {
+  private func place(_ move: Move) throws {
     guard let new = move.new, let status = try folder.status(new), status.inode == move.inode else { return }
     // An app may recreate the same path repeatedly; the retries are limited.
     for attempt in 0..<100 {
@@ -222,12 +204,12 @@ extension JournaledMoves {
   private func clearSidecars(of main: ContainerPath) throws {
     for sidecar in DatabaseFormat.sidecarSuffixes.map(main.withSuffix) {
       guard let status = try live.status(sidecar) else { continue }
-      let isOwn = plan.moves.contains { $0.path == sidecar && $0.inode == status.inode }
+      let isOwn = plan.contains { $0.path == sidecar && $0.inode == status.inode }
       if !isOwn { try kept.take(sidecar, from: live) }
     }
   }
 
-  private func swap(_ move: MovePlan.Move) throws {
+  private func swap(_ move: Move) throws {
     guard let new = move.new, let old = move.old, let status = try folder.status(new) else { return }
     if status.inode == move.inode {
       guard try folder.status(old) == nil, try live.status(move.path) != nil else {
@@ -238,10 +220,7 @@ extension JournaledMoves {
         if move.isDatabase { try clearSidecars(of: move.path) }
         try live.withWritableParent(of: move.path) { try folder.exchange(new, in: live, with: move.path) }
       } catch let error as DrydockError where error.meansNoSuchRename {
-        try live.withWritableParent(of: move.path) {
-          try live.renameOnto(nothingAt: old, move.path, in: folder)
-        }
-        try markReplaced(move.path, old)
+        try moveAside(move.path, as: old)
         return try place(move)
       }
     }
@@ -254,7 +233,7 @@ extension JournaledMoves {
     }
   }
 
-  private func back(_ move: MovePlan.Move) throws {
+  private func back(_ move: Move) throws {
     if let new = move.new, let inode = move.inode {
       let atPath = try live.status(move.path)
       let inFolder = try folder.status(new)

@@ -29,9 +29,9 @@ import Foundation
 /// goes forward, or, where that cannot be, back.
 extension Commit {
   func replaceByJournal(_ locks: CommitLocks) throws -> Result<[ContainerPath], any Error> {
-    let plan = try MovePlan(undo.changes, staged, in: folder)
+    let plan = try [Move](undo.changes, staged, in: folder)
     // Whole or absent, also after a kill: a recovery without a record of the commit reads it.
-    try folder.replace(MovePlan.file, with: StateRecord.encode(plan))
+    try folder.replaceRecord(Move.plan, with: ["moves": plan])
     let search = try prepare(locks, directories: { _ in false }, check: requireChangeable)
 
     let journal = Journal(state: state.directory)
@@ -45,27 +45,23 @@ extension Commit {
     }
     try writeCommit(record)
 
-    let moves = JournaledMoves(
-      state: state, transaction: transaction, folder: folder, live: staged.live, plan: plan, undo: undo,
-      faults: faults, locks: locks)
+    var completion = CommitCompletion(self, old: nil, live: staged.live, .root, record.groups ?? [])
+    (completion.plan, completion.locks) = (plan, locks)
     do {
       try faults.reach(.committed)
       try requireNoQuietEdit()
-      try moves.forward {
-        try requireUnused(search.adding(moves.movedAside()), isReverted: true)
+      try completion.makeMoves {
+        try requireUnused(search.adding(completion.movedAside()), isReverted: true)
         try faults.reach(.foundUnused)
       }
       locks.releaseOld()
     } catch {
-      let kept = try moves.revert(after: error)
+      let kept = try completion.revertMoves(after: error)
       for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, transaction, state) }
       throw try saying(kept, error)
     }
     return Result {
       try faults.reach(.placed)
-      var completion = CommitCompletion(
-        self, old: nil, new: staged.live, .root, record.groups ?? [])
-      completion.moves = moves
       return try completion.run()
     }
   }

@@ -95,17 +95,14 @@ struct LateWrites {
   static func noteUnmarked(_ name: ContainerPath, _ modified: Int64, in undo: Directory) throws {
     var times = try unmarkedTimes(in: undo)
     times[name.nameString] = modified
-    try undo.replace(unmarked, with: StateRecord.encode(["times": times]))
+    try undo.replaceRecord(unmarked, with: ["times": times])
   }
 
   private static func unmarkedTimes(in undo: Directory) throws -> [String: Int64] {
     guard try undo.status(unmarked) != nil else { return [:] }
-    let damaged = "the list of databases that were about to come back is corrupt; remove it"
-    let record: [String: [String: Int64]] = try StateRecord.read(unmarked, in: undo, damaged: damaged)
-    guard let times = record["times"] else {
-      throw DrydockError(.damagedState, damaged, path: undo.full(unmarked))
-    }
-    return times
+    return try undo.record(
+      unmarked, field: "times",
+      damaged: "the list of databases that were about to come back is corrupt; remove it")
   }
 
   /// Marks what was noted again, and sets its time, unless it was written to later than a moment after the note.

@@ -2,40 +2,39 @@ import AppStores
 import DrydockErrors
 import FileSystem
 
-/// All moves of a journaled replacement, in their order, written down before the first of them.
-struct MovePlan: Codable, Sendable {
-  static let file: ContainerPath = "plan"
-
-  /// One move between the live container and the transaction's folder.
-  struct Move: Codable, Sendable {
-    enum Kind: String, Codable {
-      /// What is at the path goes into the folder, as `old`.
-      case aside
-      /// The folder's `new` goes to the path, where nothing is.
-      case place
-      /// Both in one step: at every moment the path has the old or the new one.
-      case swap
-    }
-
-    var kind: Kind
-    var path: ContainerPath
-    var old, new: ContainerPath?
-    /// The inode number of `new`, by which it is known wherever it is. (Not its device: that may have another number after
-    /// the machine has been started again.)
-    var inode: UInt64?
-    /// A database's main file: what lies at its sidecars' names and is not of this plan goes before it comes.
-    var isDatabase = false
-    /// Whether `new` is what was staged for the path.
-    var isStaged: Bool { kind != .aside && !(new?.nameString.hasPrefix(MovePlan.hold) ?? true) }
+/// One move of a journaled replacement, between the live container and the transaction's folder.
+struct Move: Codable, Sendable {
+  enum Kind: String, Codable {
+    /// What is at the path goes into the folder, as `old`.
+    case aside
+    /// The folder's `new` goes to the path, where nothing is.
+    case place
+    /// Both in one step: at every moment the path has the old or the new one.
+    case swap
   }
 
+  /// The file with all moves, in their order, written down before the first of them.
+  static let plan: ContainerPath = "plan"
   /// Names of the directories that hold the place of a main file.
-  static let hold = "hold-"
+  fileprivate static let hold = "hold-"
 
-  var moves: [Move] = []
+  var kind: Kind
+  var path: ContainerPath
+  var old, new: ContainerPath?
+  /// The inode number of `new`, by which it is known wherever it is. (Not its device: that may have another number
+  /// after the machine has been started again.)
+  var inode: UInt64?
+  /// A database's main file: what lies at its sidecars' names and is not of this plan goes before it comes.
+  var isDatabase = false
+  /// Whether `new` is what was staged for the path.
+  var isStaged: Bool { kind != .aside && !(new?.nameString.hasPrefix(Self.hold) ?? true) }
+}
 
+/// The plan of a journaled replacement.
+extension [Move] {
   /// Plans a stage's moves, and makes the directories that are new in the folder, so that they only have to be moved.
   init(_ records: ChangeRecords, _ staged: StagedContainer, in folder: Directory) throws {
+    self.init()
     let paths = Set(records.map(\.path))
     // Databases with sidecars on either side: no main file may ever stand beside a log that is not its own, and SQLite
     // takes a log without a main file for none.
@@ -47,26 +46,25 @@ struct MovePlan: Codable, Sendable {
     let grouped = sidecars.union(mains.map(\.path))
 
     var number = 0
-    func gone() -> ContainerPath {
+    func newName(_ prefix: String) -> ContainerPath {
       number += 1
-      return ContainerPath(name: Array("gone-\(number)".utf8))
+      return ContainerPath(name: [UInt8]("\(prefix)\(number)".utf8))
     }
     func aside(_ path: ContainerPath, as kept: ContainerPath?) {
-      moves.append(Move(kind: .aside, path: path, old: kept ?? gone()))
+      append(Move(kind: .aside, path: path, old: kept ?? newName("gone-")))
     }
     // Where nothing is, SQLite would make a database, and remove the log that is still there.
     func hold(_ main: ChangeRecord) throws {
-      number += 1
-      let name = ContainerPath(name: Array("\(Self.hold)\(number)".utf8))
+      let name = newName(Move.hold)
       try folder.createDirectory(name)
-      moves.append(
+      append(
         Move(kind: .swap, path: main.path, old: main.kept, new: name, inode: try folder.status(name)?.inode))
     }
     func come(_ kind: Move.Kind, _ change: ChangeRecord) throws {
       guard case .inode(let inode) = staged.stage.overlay[change.path] else { return }
       // In a group of files it is a directory that goes, and the old main file has gone before.
-      let old = kind == .swap ? (grouped.contains(change.path) ? gone() : change.kept) : nil
-      moves.append(
+      let old = kind == .swap ? (grouped.contains(change.path) ? newName("gone-") : change.kept) : nil
+      append(
         Move(
           kind: kind, path: change.path, old: old, new: inode.name,
           inode: try folder.status(inode.name)?.inode, isDatabase: change.granularity == .database))
@@ -83,13 +81,12 @@ struct MovePlan: Codable, Sendable {
     }
     var flags = NewInodeFlags(staged)
     for change in records where change.after?.type == .directory && change.before?.type != .directory {
-      number += 1
-      let name = ContainerPath(name: Array("made-\(number)".utf8))
+      let name = newName("made-")
       try folder.createDirectory(name)
       if let metadata = change.after?.metadata { try folder.apply(metadata, to: name) }
       try folder.setMode((change.after?.metadata.mode ?? 0o700) | 0o700, of: name)
       if let flags = try flags.directory(change.path) { try folder.setFlags(flags, of: name) }
-      moves.append(
+      append(
         Move(kind: .place, path: change.path, new: name, inode: try folder.status(name)?.inode))
     }
     for change in records where !grouped.contains(change.path) {
@@ -105,20 +102,18 @@ struct MovePlan: Codable, Sendable {
 
   init(in folder: Directory) throws {
     let damaged = "the plan of an interrupted commit is corrupt; nothing was moved"
-    self = try StateRecord.read(Self.file, in: folder, damaged: damaged)
-    guard moves.allSatisfy(\.isSound) else {
-      throw DrydockError(.damagedState, damaged, path: folder.full(Self.file))
+    self = try folder.record(Move.plan, field: "moves", damaged: damaged)
+    guard allSatisfy(\.isSound) else {
+      throw DrydockError(.damagedState, damaged, path: folder.full(Move.plan))
     }
   }
-}
 
-extension MovePlan {
-  /// Whether a move of it is done: the old file is in the folder, or the new one has left it. A power cut can lose what was
-  /// staged before the plan: then it is nowhere.
+  /// Whether one of them is done: the old file is in the folder, or the new one has left it. A power cut can lose what
+  /// was staged before the plan: then it is nowhere.
   ///
   /// - Parameter live: the live root; nil when there is none.
-  func hasBegun(in folder: Directory, _ live: Directory?) throws -> Bool {
-    try moves.contains { move in
+  func haveBegun(in folder: Directory, _ live: Directory?) throws -> Bool {
+    try contains { move in
       if let old = move.old, try folder.status(old) != nil { return true }
       guard let new = move.new, try folder.status(new)?.inode != move.inode else { return false }
       guard let live, move.path.inGroup == nil else { return true }
@@ -127,7 +122,7 @@ extension MovePlan {
   }
 }
 
-extension MovePlan.Move {
+extension Move {
   /// Whether it is between a path of the container, not of Drydock's own state, and a name in the folder.
   fileprivate var isSound: Bool {
     let own = (path.inGroup?.path ?? path).components

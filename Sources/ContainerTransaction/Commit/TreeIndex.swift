@@ -4,43 +4,23 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// What a walk found at one path: enough to detect a later change.
-struct IndexedStatus: Hashable, Sendable {
-  var type: FileType
-  var identity: FileIdentity
-  var size: UInt64
-  var modified: Int64
-  var changed: Int64
-  var mode: UInt16
-  var user: UInt32
-  var group: UInt32
-
+extension FileStatus {
   /// Whether content and metadata are what they were. Linking an inode moves its change time, so that it says
   /// nothing about a file that a commit links; a directory is never linked, and its change time covers names and
   /// attributes too.
   ///
   /// - Parameter byChangeTime: whether nothing but a change can have moved a file's change time. It finds an edit that
   ///   keeps size and modification time, which `cp -p` and `rsync -t --inplace` make.
-  func isSame(as other: IndexedStatus, byChangeTime: Bool = false) -> Bool {
+  func isSame(as other: FileStatus, byChangeTime: Bool = false) -> Bool {
     guard type == other.type, identity == other.identity else { return false }
     if type == .directory || byChangeTime, changed != other.changed { return false }
-    if type == .directory { return true }
-    return size == other.size && modified == other.modified && mode == other.mode && user == other.user
-      && group == other.group
-  }
-}
-
-extension IndexedStatus {
-  init(_ status: FileStatus) {
-    self.init(
-      type: status.type, identity: status.identity, size: status.type == .directory ? 0 : status.size,
-      modified: status.modified, changed: status.changed, mode: status.mode, user: status.user,
-      group: status.group)
+    return (type == .directory || size == other.size) && modified == other.modified && mode == other.mode
+      && user == other.user && group == other.group
   }
 }
 
 /// Every path of a tree at one moment. It takes about 70 bytes a path, of which a container may have a million: a dictionary
-/// takes five times as much.
+/// takes five times as much. Mounts, blocks, links and the sizes of directories are left out.
 struct TreeIndex: Sendable {
   fileprivate struct Entry {
     var kind: UInt32
@@ -49,17 +29,11 @@ struct TreeIndex: Sendable {
   }
 
   /// What is the same for most paths: statuses without what an entry has.
-  fileprivate var kinds = DistinctValues<IndexedStatus>()
+  fileprivate var kinds = DistinctValues<FileStatus>()
   fileprivate var entries = PathTable<Entry>()
 
   /// Paths where something else is mounted: it is not part of the container.
   private(set) var mounts: Set<ContainerPath> = []
-
-  /// Immutable and append-only paths: they cannot be linked, moved or removed.
-  private(set) var immutable: Set<ContainerPath> = []
-
-  /// The files with so many names that some file systems allow no more, with their number.
-  private(set) var manyLinks: [ContainerPath: UInt64] = [:]
 
   init() {}
 
@@ -67,9 +41,7 @@ struct TreeIndex: Sendable {
     try Self.walk(root) {
       mounts.insert($0)
     } visit: { path, status in
-      self[path] = IndexedStatus(status)
-      if status.isFixed { immutable.insert(path) }
-      if status.type != .directory && status.links > 100 { manyLinks[path] = status.links }
+      self[path] = status
     }
   }
 
@@ -103,9 +75,9 @@ struct TreeIndex: Sendable {
     } visit: { path, status in
       let seen = self[path]
       if seen != nil { known += 1 }
-      let isSame = seen?.isSame(as: IndexedStatus(status), byChangeTime: timed.contains(path)) ?? false
+      let isSame = seen?.isSame(as: status, byChangeTime: timed.contains(path)) ?? false
       if !isSame { first = first.map { Swift.min($0, path) } ?? path }
-      if status.isFixed, !immutable.contains(path) { fixed = fixed.map { Swift.min($0, path) } ?? path }
+      if status.isFixed, seen?.isFixed != true { fixed = fixed.map { Swift.min($0, path) } ?? path }
     }
     // Which path is gone needs the list of those that are there.
     if known < count {
@@ -118,7 +90,6 @@ struct TreeIndex: Sendable {
   func below(_ directory: ContainerPath, of container: Container, groups: Set<String>) -> TreeIndex {
     if directory.isRoot && container.groups.isEmpty { return self }
     var part = TreeIndex()
-    part.immutable = immutable
     for (path, status) in self where path.isInside(directory) {
       guard path.inGroup.map({ groups.contains($0.id) }) ?? true else { continue }
       part[path.rebased(from: directory, to: .root)] = status
@@ -174,9 +145,9 @@ struct TreeIndex: Sendable {
 
 /// As a dictionary, in the order of the paths.
 extension TreeIndex: Sequence {
-  typealias Element = (key: ContainerPath, value: IndexedStatus)
+  typealias Element = (key: ContainerPath, value: FileStatus)
 
-  subscript(path: ContainerPath) -> IndexedStatus? {
+  subscript(path: ContainerPath) -> FileStatus? {
     get { entries[path].map(status) }
     set {
       let new = newValue.map { entry($0) }
@@ -184,18 +155,18 @@ extension TreeIndex: Sequence {
     }
   }
 
-  private mutating func entry(_ status: IndexedStatus) -> Entry {
+  private mutating func entry(_ status: FileStatus) -> Entry {
     var kind = status
-    (kind.identity.inode, kind.size, kind.modified, kind.changed) = (0, 0, 0, 0)
+    (kind.inode, kind.size, kind.modified, kind.changed) = (0, 0, 0, 0)
+    (kind.mount, kind.blocks, kind.links) = (0, 0, 0)
     return Entry(
-      kind: kinds.number(of: kind), inode: status.identity.inode, size: status.size,
-      modified: status.modified,
-      changed: status.changed)
+      kind: kinds.number(of: kind), inode: status.inode, size: status.type == .directory ? 0 : status.size,
+      modified: status.modified, changed: status.changed)
   }
 
-  private func status(_ entry: Entry) -> IndexedStatus {
+  private func status(_ entry: Entry) -> FileStatus {
     var status = kinds[entry.kind]
-    (status.identity.inode, status.size) = (entry.inode, entry.size)
+    (status.inode, status.size) = (entry.inode, entry.size)
     (status.modified, status.changed) = (entry.modified, entry.changed)
     return status
   }
@@ -231,10 +202,6 @@ extension TreeIndex {
       path: path, cause: error)
   }
 
-  func explainingRemovals<T>(in container: Container, _ body: () throws -> T) throws -> T {
-    do { return try body() } catch { throw explained(error, in: container) }
-  }
-
   private func isKnown(_ full: String, in root: String, as place: ContainerPath) -> Bool {
     guard full.hasPrefix(root + "/"), let below = try? ContainerPath(String(full.dropFirst(root.count + 1)))
     else { return false }
@@ -262,10 +229,10 @@ extension TreeIndex {
     }
   }
 
-  private static func encode(_ path: ContainerPath, _ s: IndexedStatus, into bytes: inout [UInt8]) {
+  private static func encode(_ path: ContainerPath, _ s: FileStatus, into bytes: inout [UInt8]) {
     bytes.append(contentsOf: s.type.rawValue.utf8)
     for number in [
-      s.identity.device, s.identity.inode, s.size, UInt64(s.mode), UInt64(s.user), UInt64(s.group),
+      s.device, s.inode, s.size, UInt64(s.mode), UInt64(s.user), UInt64(s.group),
     ] {
       bytes.append(UInt8(ascii: " "))
       bytes.append(contentsOf: String(number).utf8)
@@ -294,7 +261,7 @@ extension TreeIndex {
           .damagedState, "the index of an interrupted transaction is corrupt; nothing was removed",
           path: folder.full(Self.file))
       }
-      self[try ContainerPath(bytes: fields[9])] = IndexedStatus(
+      self[try ContainerPath(bytes: fields[9])] = FileStatus(
         type: type, identity: FileIdentity(device: device ?? numbers[0], inode: numbers[1]), size: numbers[2],
         modified: times[0], changed: times[1], mode: UInt16(truncatingIfNeeded: numbers[3]),
         user: UInt32(truncatingIfNeeded: numbers[4]), group: UInt32(truncatingIfNeeded: numbers[5]))
@@ -332,7 +299,7 @@ struct InodePaths: Sendable {
   private func positions(of identity: FileIdentity) -> [PathIndex.Position] {
     places(of: Self.half(identity.inode)).map(\.position).filter { position in
       let entry = index.entries[position]
-      return entry.inode == identity.inode && index.kinds[entry.kind].identity.device == identity.device
+      return entry.inode == identity.inode && index.kinds[entry.kind].device == identity.device
     }
   }
 

@@ -1,13 +1,18 @@
 import AppContainer
+import AppStores
 import DrydockErrors
 import FileSystem
 import Foundation
 
 /// The container's lock: `flock` on its root directory and on the roots of its groups, exclusive for a transaction,
-/// shared for a snapshot.
+/// shared for a snapshot; and a transaction's locks on its databases, once it was found unused.
 package struct ContainerLock: Sendable {
   /// The open, locked root, which shows the groups' roots as `.groups/<id>`.
   package let root: Directory
+  /// SQLite's exclusive locks on its databases, by main file.
+  package private(set) var databases: [ContainerPath: DatabaseLock] = [:]
+  /// Processes that may have it open without having been seen; nil when all could be seen, or none were looked for.
+  private(set) var unseen: UnseenProcesses?
 
   /// Takes the lock.
   ///
@@ -27,6 +32,9 @@ package struct ContainerLock: Sendable {
     }
     self.root = root.showing(groups: groups).naming(databases: container.configuration.databasePaths)
   }
+
+  /// For a root that is locked already.
+  init(holding root: Directory) { self.root = root }
 
   /// Locks the roots of a container's groups, in the same order by all who share them.
   static func groups(
@@ -49,6 +57,81 @@ package struct ContainerLock: Sendable {
         "locked by \(try holders(of: path)); wait for it", path: path)
     }
     return root
+  }
+}
+
+/// The guard of a transaction.
+extension ContainerLock {
+  /// Refuses a container in use, and locks its databases.
+  ///
+  /// - Parameters:
+  ///   - own: other directories that Drydock itself has open.
+  ///   - index: the container as it is now.
+  ///   - requiresVisible: refuses where a process may have the container open without being seen.
+  /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path; `notVisible`.
+  mutating func requireUnused(
+    _ container: Container, own: [Directory], index: TreeIndex, requiresVisible: Bool = false
+  ) throws {
+    var roots = [try root.status().identity: ContainerPath.root]
+    for group in root.groups { roots[try group.root.status().identity] = .group(group.id) }
+    let known = [root] + root.groups.map(\.root) + own
+    let search = OpenFileSearch(
+      inodes: container.isScratch ? [:] : roots, tree: container.isScratch ? nil : InodePaths(index),
+      own: Set(known.map(\.descriptor.rawValue)), owner: try Self.owner(root.status())
+    ).run()
+    guard search.found.isEmpty else {
+      let advice =
+        search.found.allSatisfy(\.isWorkingDirectory) ? "leave that directory" : "close it"
+      throw DrydockError(
+        .inUse, "in use: \(search.found.shown); \(advice) and run it again", path: container.root)
+    }
+    unseen = search.unseen.isEmpty ? nil : search.unseen
+    if requiresVisible, let unseen {
+      throw DrydockError(
+        .notVisible,
+        "not all processes can be seen: \(unseen.description); run this as root and outside of "
+          + "containers", path: container.root)
+    }
+    let units = try index.databaseCandidates(named: root.databases).compactMap { path in
+      try root.status(path).flatMap { try root.databaseUnit(path, status: $0) }.map { (path, $0) }
+    }
+    try requireOpenFiles(units.count, for: "databases, which are kept locked", path: container.root)
+    for (path, unit) in units {
+      guard let lock = try DatabaseLock.acquireRepeatedly(unit.main, in: root) else {
+        throw DrydockError(
+          .inUse, "in use: another program holds SQLite's lock on \(path); close it and run it again",
+          path: container.root)
+      }
+      databases[path] = lock
+    }
+  }
+
+  /// The only user whose processes may be an app that changes the container: nobody else may write there, except for
+  /// root, whose services are not the app. Nil when everybody may.
+  private static func owner(_ status: FileStatus) -> UInt32? { status.mode & 0o022 == 0 ? status.user : nil }
+}
+
+extension DatabaseLock {
+  /// As with open files: a program that is just being started holds this process's locks for a moment, too.
+  static func acquireRepeatedly(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
+    for _ in 0..<3 {
+      if let lock = try acquire(main, in: root) { return lock }
+      Thread.sleep(forTimeInterval: 0.05)
+    }
+    return try acquire(main, in: root)
+  }
+
+  /// Locks a main file that comes back from the undo log: a process that waits for its lock would go on with it.
+  ///
+  /// - Throws: ``DrydockError`` with code `inUse` when another process has it locked.
+  static func acquire(returning main: ContainerPath, in stage: Directory, to path: ContainerPath) throws
+    -> DatabaseLock
+  {
+    if let lock = try acquireRepeatedly(main, in: stage) { return lock }
+    throw DrydockError(
+      .inUse,
+      "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
+      path: path.description)
   }
 }
 

@@ -7,15 +7,12 @@
 
   extension OpenFileSearch {
     func search(_ processes: [Int32], _ result: inout Result) {
-      let mapped = MappedFiles(self)
       // The kernel compares threads by the numbers of the caller's PID namespace, which may not be those of `/proc`.
       let comparesThreads = ProcessTable.status("NSpid")?.contains("\t") == false
-      for process in processes { search(process, mapped, comparesThreads, &result) }
+      for process in processes { search(process, comparesThreads, &result) }
     }
 
-    private func search(
-      _ process: Int32, _ mapped: MappedFiles, _ comparesThreads: Bool, _ result: inout Result
-    ) {
+    private func search(_ process: Int32, _ comparesThreads: Bool, _ result: inout Result) {
       let base = "/proc/\(process)"
       var found: [OpenFile] = []
       var seen: Set<FileIdentity> = []
@@ -40,7 +37,7 @@
         return !visits.contains(.refused)
       }
       let threads = ProcessTable.threads(of: process)
-      var memory = mapped.search(base, { note($0, "mapped") }, unclear: &isUnclear)
+      var memory = searchMappings(of: base, { note($0, "mapped") }, unclear: &isUnclear)
       // A thread of the kernel, or a process that has ended.
       if memory == .gone && threads.count < 2 { return }
       if !look(at: base) {
@@ -61,7 +58,9 @@
             last = thread
           }
           // The first thread has nothing mapped any more when it has ended before the others.
-          if memory == .gone { memory = mapped.search(path, { note($0, "mapped") }, unclear: &isUnclear) }
+          if memory == .gone {
+            memory = searchMappings(of: path, { note($0, "mapped") }, unclear: &isUnclear)
+          }
         }
       }
       if isRefused || isUnclear {
@@ -240,31 +239,18 @@
   ///
   /// On btrfs and overlay `/proc/PID/maps` has another device than `stat`. An inode's number alone is therefore a
   /// candidate, of which the kernel is asked for the file itself.
-  struct MappedFiles {
-    private let wanted: OpenFileSearch
-    /// The lower halves of the inodes' numbers: in the upper one an overlay puts the layer.
-    private let numbers: Set<UInt32>
-    /// Whether the text is read, as before Linux 6.11.
-    private let readsText: Bool
-
-    init(_ wanted: OpenFileSearch, readsText: Bool = false) {
-      (self.wanted, self.readsText) = (wanted, readsText)
-      numbers = Set(wanted.inodes.keys.map { InodePaths.half($0.inode) })
-    }
-
-    private func mayHave(_ inode: UInt64) -> Bool {
-      let half = InodePaths.half(inode)
-      return numbers.contains(half) || wanted.tree?.contains(half: half) == true
-    }
-
+  extension OpenFileSearch {
     /// Looks through the mappings of a process or thread.
     ///
     /// - Parameters:
     ///   - base: its directory, such as `/proc/71`.
+    ///   - readsText: whether the text is read, as before Linux 6.11.
     ///   - found: is given each file of the container.
     ///   - unclear: becomes true when a candidate cannot be distinguished from a file elsewhere.
     /// - Returns: `gone` when it has no memory, as kernel threads and ended processes.
-    func search(_ base: String, _ found: (FileIdentity) -> Void, unclear: inout Bool) -> LinkVisit {
+    func searchMappings(
+      of base: String, readsText: Bool = false, _ found: (FileIdentity) -> Void, unclear: inout Bool
+    ) -> LinkVisit {
       let maps: FileDescriptor
       do { maps = try ProcessTable.open(base + "/maps") } catch {
         return ProcessTable.isRefusal(error) ? .refused : .gone
@@ -272,9 +258,9 @@
       defer { try? maps.close() }
       /// False when it cannot be decided whether a mapping is of a file of the container.
       func decide(_ mapped: FileIdentity, _ file: () -> FileIdentity?) -> Bool {
-        guard mapped.inode != 0, mayHave(mapped.inode) else { return true }
-        guard let file = wanted.contains(mapped) ? mapped : file() else { return false }
-        if wanted.contains(file) { found(file) }
+        guard mapped.inode != 0, mayContain(mapped.inode) else { return true }
+        guard let file = contains(mapped) ? mapped : file() else { return false }
+        if contains(file) { found(file) }
         return true
       }
       if !readsText {

@@ -10,45 +10,40 @@ import Formats
 package struct ContentSide: ComparisonSide {
   private let staged: StagedContainer
   private let content: any ContainerContent
-  /// How much of the live container; nil for only what a stage changes.
-  private let extent: Extent?
+  /// Whether it is the live container; else only what a stage changes.
+  private let isLive: Bool
+  private let isWhole: Bool
   /// Copies of databases from before the change, which need not be captured.
   private let before: [ContainerPath: ContainerPath]
   /// The open directories of the live container.
   private let directories: LastDirectory
 
-  package enum Extent: Sendable {
-    /// What a backup contains; the rest is omitted.
-    case backup
-    /// All but Drydock's own state, also what is excluded from backups. A directory that has only Drydock's history in it
-    /// does not count: Drydock made it.
-    case whole
-  }
-
   /// The live container of a stage, in which databases are captured.
-  package init(live staged: StagedContainer, _ extent: Extent = .backup) {
-    (self.staged, content, self.extent, before) = (staged, staged.liveContainer, extent, [:])
+  ///
+  /// - Parameter isWhole: false for what a backup contains. Else all but Drydock's own state; a directory that has only
+  ///   Drydock's history in it does not count: Drydock made it.
+  package init(live staged: StagedContainer, isWhole: Bool = false) {
+    (self.staged, content, before) = (staged, staged.liveContainer, [:])
+    (isLive, self.isWhole) = (true, isWhole)
     directories = LastDirectory(staged.live)
   }
 
   /// The paths that a stage changes, as they were or as they will be.
   fileprivate init(changedBy staged: StagedContainer, isAfter: Bool) {
-    (self.staged, content, extent) = (staged, isAfter ? staged : staged.liveContainer, nil)
-    before = isAfter ? [:] : staged.databases.before
+    (self.staged, content) = (staged, isAfter ? staged : staged.liveContainer)
+    (isLive, isWhole) = (false, false)
+    before = isAfter ? [:] : staged.databasesBefore
     directories = LastDirectory(staged.live)
   }
 
   package func walk() throws -> SideWalk {
-    switch extent {
-    case .backup: return try liveWalk(isWhole: false)
-    case .whole: return try wholeWalk()
-    case nil: return walk(try changedEntries(), omitting: [:])
-    }
+    guard isLive else { return walk(try changedEntries(), omitting: [:]) }
+    return try isWhole ? wholeWalk() : liveWalk()
   }
 
   // MARK: The live container
 
-  private func liveWalk(isWhole: Bool) throws -> SideWalk {
+  private func liveWalk() throws -> SideWalk {
     let container = staged.container
     var root = ComparedEntry(.root, .directory)
     if let metadata = try staged.live.metadata(.root) { try root.describe(metadata) }
@@ -58,15 +53,15 @@ package struct ContentSide: ComparisonSide {
       while steps.isEmpty {
         let next = try scan.nextEntry { path, _ in steps.append(.omitted(path, NotCompared.unreadable)) }
         guard let next else { return steps.isEmpty ? nil : steps.removeFirst() }
-        steps += try self.steps(next, isWhole: isWhole)
+        steps += try self.steps(next)
       }
       return steps.removeFirst()
     }
   }
 
-  private func steps(_ scanned: ScannedEntry, isWhole: Bool) throws -> [SideStep] {
+  private func steps(_ scanned: ScannedEntry) throws -> [SideStep] {
     let path = scanned.path
-    if isWhole, staged.container.isState(path) { return [] }
+    if isWhole, isOwn(path) { return [] }
     if scanned.kind == .mount { return [.omitted(path, "another file system is mounted there")] }
     if let exclusion = scanned.exclusion, !isWhole { return [.omitted(path, exclusion.description)] }
     guard let kind = Self.kind(of: scanned, staged.container) else { return [] }
@@ -75,16 +70,18 @@ package struct ContentSide: ComparisonSide {
     let (directory, name) = try directories.location(of: path)
     // Nil for what vanished since it was listed: another process has removed it.
     guard let metadata = try directory.metadata(name) else { return [] }
-    try entry.describe(metadata)
+    try entry.describe(metadata, size: scanned.status.size)
     if kind == .link { entry.linkTarget = try directory.linkTarget(name) }
-    if Self.kindsWithSize.contains(kind) { entry.size = scanned.status.size }
     return [.entry(entry)]
   }
 
-  private static let kindsWithSize: Set<ComparedEntry.Kind> = [.file, .settings, .vault]
+  /// Whether a path is Drydock's own: the history of migrations with its directory, or a commit's state.
+  private func isOwn(_ path: ContainerPath) -> Bool {
+    staged.container.isHistory(path) || ([path] + path.ancestors).contains(where: staged.live.isState)
+  }
 
   private func wholeWalk() throws -> SideWalk {
-    var (found, left) = try listed(liveWalk(isWhole: true))
+    var (found, left) = try listed(liveWalk())
     for path in staged.container.historyPath.parent.ancestors {
       guard !path.isRoot, let index = found.firstIndex(where: { $0.path == path }),
         found[index].kind == .directory, found[index].attributes?.isEmpty != false,
@@ -122,9 +119,8 @@ package struct ContentSide: ComparisonSide {
       }
       var entry = ComparedEntry(path, kind)
       guard let metadata = try content.metadata(of: path) else { return nil }
-      try entry.describe(metadata)
+      try entry.describe(metadata, size: status.size)
       if kind == .link { entry.linkTarget = try content.linkTarget(path) }
-      if Self.kindsWithSize.contains(kind) { entry.size = status.size }
       (entry.owner, entry.modified) = ([metadata.user, metadata.group], metadata.modified)
       return entry
     }
@@ -134,7 +130,7 @@ package struct ContentSide: ComparisonSide {
 
   /// Every byte is read: a size and a time can be the same by chance.
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
-    guard extent != nil else { return try content.fileDigest(entry.path) }
+    guard isLive else { return try content.fileDigest(entry.path) }
     let (directory, name) = try directories.location(of: entry.path)
     return try ContentHash.of(name, in: directory, isDatabase: false)
   }
@@ -160,7 +156,7 @@ package struct ContentSide: ComparisonSide {
 
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     // What the stage has kept is compared at once.
-    if staged.databases.before[path] != nil { return .unknown }
+    if staged.databasesBefore[path] != nil { return .unknown }
     do {
       return .image(try content.databaseDigest(path))
     } catch let error as DrydockError where error.code == .malformed {
@@ -182,15 +178,6 @@ package struct ContentSide: ComparisonSide {
 
   package func forgetDatabase(_ path: ContainerPath) {
     staged.liveContainer.removeDatabaseFile(of: path)
-  }
-}
-
-extension Container {
-  /// Whether a path is Drydock's own: the history of migrations with its directory, or a commit's state.
-  fileprivate func isState(_ path: ContainerPath) -> Bool {
-    let own = [historyPath.parent, ContainerPath.stateDirectory]
-    return own.contains { path == $0 || path.isInside($0) }
-      || (path.inGroup?.path).map { $0 == own[1] || $0.isInside(own[1]) } == true
   }
 }
 
@@ -242,7 +229,7 @@ extension StagedContainer {
       let path = difference.databases[index].path
       guard let origin = origins[path] else { continue }
       difference.databases[index].movedFrom = origin
-      guard let before = databases.before[path] else { continue }
+      guard let before = databasesBefore[path] else { continue }
       let compared = try DatabaseComparison(
         before: stage.directory.full(before), after: stage.directory.full(databaseFile(of: path)),
         rowLimit: rowLimit, redactor: redactor

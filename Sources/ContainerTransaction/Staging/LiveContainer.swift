@@ -69,8 +69,8 @@ package final class LiveContainer: ContainerContent {
   let busyTimeout: Double
   /// Captured copies of databases: files of the stage, by path.
   private var captures: [ContainerPath: ContainerPath] = [:]
-  /// In the planning phase: what it has read.
-  var reads: LiveReads?
+  /// In the planning phase: each path as it was when it was first read.
+  private var reads: [ContainerPath: FileStatus?]?
 
   init(_ root: Directory, locks: [ContainerPath: DatabaseLock], stage: Stage, busyTimeout: Double) {
     (self.root, self.locks, self.stage, self.busyTimeout) = (root, locks, stage, busyTimeout)
@@ -78,7 +78,8 @@ package final class LiveContainer: ContainerContent {
 
   package func status(of path: ContainerPath) throws -> FileStatus? {
     let status = try root.status(path)
-    reads?.note(status, of: path)
+    // The state directory may come into the root, and moves its time.
+    if reads != nil, !path.isRoot, reads?[path] == nil { reads?[path] = .some(status) }
     return status
   }
 
@@ -126,7 +127,7 @@ package final class LiveContainer: ContainerContent {
   }
 
   /// A new consistent copy of a database in the stage.
-  func copyDatabase(_ path: ContainerPath) throws -> ContainerPath {
+  private func copyDatabase(_ path: ContainerPath) throws -> ContainerPath {
     let name = stage.newName()
     let unit = try databaseUnit(path)
     // SQLite takes an empty file for a database with nothing in it.
@@ -176,30 +177,22 @@ extension DrydockError {
   }
 }
 
-/// What a planning phase has read of the live container: each path as it was when it was first read.
-struct LiveReads {
-  private var statuses: [ContainerPath: IndexedStatus?] = [:]
+/// The planning phase: what it reads must not have changed when the change begins.
+extension LiveContainer {
+  func beginPlanning() { reads = [:] }
 
-  mutating func note(_ status: FileStatus?, of path: ContainerPath) {
-    // The state directory may come into the root, and moves its time.
-    if path.isRoot || statuses[path] != nil { return }
-    statuses[path] = .some(status.map(IndexedStatus.init))
-  }
-
-  /// - Throws: ``DrydockError`` with code `changedMeanwhile` when one of the paths has changed.
-  func requireCurrent(in live: Directory) throws {
+  /// - Throws: ``DrydockError`` with code `changedMeanwhile` when a path that was read since then has changed.
+  func requireUnchangedReads() throws {
     // On an overlay a file that is opened to be locked gets another inode.
-    let isOverlay = live.isOverlay()
-    for (path, seen) in statuses {
-      let now = try live.status(path).map(IndexedStatus.init)
+    let isOverlay = root.isOverlay()
+    for (path, seen) in reads ?? [:] {
+      let now = try root.status(path)
       if isOverlay, now?.type == seen?.type, now?.size == seen?.size, now?.modified == seen?.modified {
         continue
       }
-      if !isOverlay, now == seen { continue }
-      throw DrydockError(
-        .changedMeanwhile,
-        "\(path) changed while the transaction was prepared; nothing was changed, run it again",
-        path: live.path)
+      if now == nil && seen == nil { continue }
+      if !isOverlay, let now, let seen, now.isSame(as: seen, byChangeTime: true) { continue }
+      throw DrydockError.changed(path, in: root.path)
     }
   }
 }

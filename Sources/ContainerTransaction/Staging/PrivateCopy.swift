@@ -10,7 +10,7 @@ package struct PrivateCopy: Sendable {
   /// An empty directory beside it for the program's own use; it goes with the copy.
   package let work: Directory
   /// The copy as it was made.
-  let before: TreeIndex
+  fileprivate let before: TreeIndex
 
   /// The processes that have something of the copy open, or work in it.
   ///
@@ -43,7 +43,7 @@ extension StagedContainer {
       throw DrydockError(
         .checkFailed, "\(user), in the private copy: a script must wait for every process that it starts")
     }
-    try CopyAdoption(of: copy, by: self).run()
+    try adopt(copy)
     return result
   }
 
@@ -54,7 +54,8 @@ extension StagedContainer {
     // The first path of each inode that has several names.
     var linked: [FileIdentity: ContainerPath] = [:]
     try copy(.root, into: root, &linked)
-    let copy = PrivateCopy(root: root, work: try folder.directory(work), before: try TreeIndex(of: root))
+    let copy = try PrivateCopy(
+      root: root, work: folder.directory(work), before: TreeIndex(of: root))
     // A change is known by its time, and file systems keep times in ticks of up to 10 ms.
     Thread.sleep(forTimeInterval: 0.02)
     return copy
@@ -125,194 +126,152 @@ extension StagedContainer {
   }
 }
 
-/// Stages what a program has changed in a private copy. A file is taken by its inode: it is not copied again.
-struct CopyAdoption {
-  private let staged: StagedContainer
-  private let root: Directory
-  private let before: TreeIndex
-  private let after: TreeIndex
-  /// Whether an unchanged change time proves that a file is unchanged; otherwise each is compared.
-  private let timesAreReliable: Bool
-  /// All names of an inode that has several, then and now.
-  private let namesBefore: [FileIdentity: Set<ContainerPath>]
-  private let namesAfter: [FileIdentity: Set<ContainerPath>]
-
-  init(of copy: PrivateCopy, by staged: StagedContainer) throws {
-    self.staged = staged
-    root = copy.root
-    before = copy.before
-    after = try TreeIndex(of: copy.root)
-    timesAreReliable = !root.isInMemory()
-    namesBefore = before.namesOfInodes()
-    namesAfter = after.namesOfInodes()
-  }
-
+/// Staging what a program has changed in its copy. A file is taken by its inode: it is not copied again.
+extension StagedContainer {
   /// - Throws: ``DrydockError`` `checkFailed` when something cannot be taken over.
-  func run() throws {
+  private func adopt(_ copy: PrivateCopy) throws {
+    let (root, before, after) = try (copy.root, copy.before, TreeIndex(of: copy.root))
+    // Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
+    let timesAreReliable = !root.isInMemory()
+    let changed = after.filter { before[$0] != $1 || (!timesAreReliable && $1.type == .file) }
     let removed = before.paths.filter { after[$0] == nil }
-    let databases = try changedDatabases()
-    let changed = after.filter { mayDiffer($0, $1) }.paths.sorted()
-    for path in removed + changed where isHistory(path) && before[path] != after[path] {
-      throw failure("the migration history must not change", path)
+    // The main files of the databases that changed, or have a log or journal now.
+    let databases = try Set(
+      after.filter { path, status in
+        guard status.type == .file else { return false }
+        let hasSidecar = DatabaseFormat.sidecarSuffixes.map(path.withSuffix).contains {
+          after[$0] != nil && before[$0] != after[$0]
+        }
+        guard changed[path] != nil || hasSidecar else { return false }
+        return try root.status(path).flatMap { try root.databaseUnit(path, status: $0) } != nil
+      }.paths)
+    for path in removed + changed.paths where container.isHistory(path) && before[path] != after[path] {
+      throw unusable("the migration history must not change", path)
     }
-    for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
-      try staged.remove(path, withExternalData: false)
+    for path in removed.sorted().reversed() where try status(of: path) != nil {
+      try remove(path, withExternalData: false)
     }
-    try adoptDirectory(.root)
+    try adoptDirectory(.root, of: root)
+    // All names of an inode that has several, then and now; and the one that was taken over.
+    let (namesBefore, namesAfter) = (before.namesOfInodes(), after.namesOfInodes())
     var firstNames: [FileIdentity: ContainerPath] = [:]
-    for path in changed where !isHistory(path) {
-      guard let status = after[path] else { continue }
+    for (path, status) in changed where !container.isHistory(path) {
       switch status.type {
-      case .directory: try adoptDirectory(path)
-      case .symbolicLink: try adoptLink(path)
+      case .directory: try adoptDirectory(path, of: root)
+      case .symbolicLink: try adoptLink(path, of: root)
       case .file:
         if databases.contains(path) || DatabaseUnit.main(ofSidecar: path).map(databases.contains) == true {
           continue
         }
-        let first = firstNames[status.identity]
-        firstNames[status.identity] = first ?? path
-        try adoptFile(path, first: first)
+        if let first = firstNames[status.identity] {
+          try adoptName(path, ofFile: first)
+        } else {
+          firstNames[status.identity] = path
+          let names = before[path].flatMap { namesBefore[$0.identity] }
+          try adoptFile(path, status.size, of: root, namesStay: names == namesAfter[status.identity])
+        }
       case .other:
-        throw failure("a socket, FIFO or device, which a migration cannot add to a container", path)
+        throw unusable("a socket, FIFO or device, which a migration cannot add to a container", path)
       }
     }
-    for path in databases.sorted() { try adoptDatabase(path) }
+    for path in databases.sorted() { try adoptDatabase(path, of: root) }
   }
 
-  /// Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
-  private func mayDiffer(_ path: ContainerPath, _ now: IndexedStatus) -> Bool {
-    before[path] != now || (!timesAreReliable && now.type == .file)
-  }
-
-  /// The main files of the databases that changed, or have a log or journal now.
-  private func changedDatabases() throws -> Set<ContainerPath> {
-    var databases: Set<ContainerPath> = []
-    for (path, status) in after where status.type == .file {
-      let isNew = mayDiffer(path, status)
-      let hasSidecar = DatabaseFormat.sidecarSuffixes.contains {
-        let sidecar = path.withSuffix($0)
-        return after[sidecar] != nil && before[sidecar] != after[sidecar]
-      }
-      guard isNew || hasSidecar, let full = try root.status(path) else { continue }
-      if try root.databaseUnit(path, status: full) != nil { databases.insert(path) }
-    }
-    return databases
-  }
-
-  private func isHistory(_ path: ContainerPath) -> Bool { staged.container.isHistory(path) }
-
-  private func failure(_ message: String, _ path: ContainerPath) -> DrydockError {
+  private func unusable(_ message: String, _ path: ContainerPath) -> DrydockError {
     DrydockError(
       .checkFailed, "the result of the script cannot be used: \(message)", path: path.description)
   }
 
   /// What a path has in the copy.
-  private func metadata(_ path: ContainerPath) throws -> FileMetadata {
-    guard let metadata = try root.metadata(path) else { throw failure("it vanished while it was read", path) }
+  private func metadata(of path: ContainerPath, in root: Directory) throws -> FileMetadata {
+    guard let metadata = try root.metadata(path) else {
+      throw unusable("it vanished while it was read", path)
+    }
     return metadata
   }
 
   /// Whether a path has in the copy what it was given there, which may be less than it has in the stage.
   ///
   /// - Parameter withTime: false where a time alone means nothing.
-  private func isSame(
-    _ metadata: FileMetadata, _ path: ContainerPath, _ type: FileType, withTime: Bool = true
+  private func has(
+    _ metadata: FileMetadata, at path: ContainerPath, _ type: FileType, withTime: Bool = true
   ) throws -> Bool {
-    guard let wanted = try staged.metadata(of: path) else { return false }
-    var given = try staged.attainable(wanted, for: type)
+    guard let wanted = try self.metadata(of: path) else { return false }
+    var given = try attainable(wanted, for: type)
     if !withTime { given.modified = metadata.modified }
     return given == metadata
   }
 
-  private func adoptDirectory(_ path: ContainerPath) throws {
-    let metadata = try metadata(path)
-    let isThere = try staged.status(of: path)?.type == .directory
-    if try isThere && isSame(metadata, path, .directory, withTime: false) { return }
-    try staged.putDirectory(at: path, metadata: metadata)
+  private func adoptDirectory(_ path: ContainerPath, of root: Directory) throws {
+    let metadata = try metadata(of: path, in: root)
+    let isThere = try status(of: path)?.type == .directory
+    if try isThere && has(metadata, at: path, .directory, withTime: false) { return }
+    try putDirectory(at: path, metadata: metadata)
   }
 
-  private func adoptLink(_ path: ContainerPath) throws {
+  private func adoptLink(_ path: ContainerPath, of root: Directory) throws {
     let target = try root.linkTarget(path)
-    let metadata = try metadata(path)
-    if try staged.status(of: path)?.type == .symbolicLink, try staged.linkTarget(path) == target,
-      try isSame(metadata, path, .symbolicLink)
+    let metadata = try metadata(of: path, in: root)
+    if try status(of: path)?.type == .symbolicLink, try linkTarget(path) == target,
+      try has(metadata, at: path, .symbolicLink)
     {
       return
     }
-    try makeRoom(path)
-    try staged.putLink(at: path, target: target, metadata: metadata)
+    try makeRoom(at: path)
+    try putLink(at: path, target: target, metadata: metadata)
   }
 
   /// - Parameter first: another name of the same inode, which was taken over.
-  private func adoptFile(_ path: ContainerPath, first: ContainerPath?) throws {
-    if let first {
-      if try isOneInode(path, first) { return }
-      try makeRoom(path)
-      return try staged.putHardLink(at: path, to: first)
-    }
-    let metadata = try metadata(path)
-    if try namesStay(path) && hasSameContent(path) {
-      if try !isSame(metadata, path, .file) { try staged.setMetadata(metadata, of: path) }
-      return
-    }
-    try makeRoom(path)
-    try take(path)
+  private func adoptName(_ path: ContainerPath, ofFile first: ContainerPath) throws {
+    if let there = try status(of: path), try there.identity == status(of: first)?.identity { return }
+    try makeRoom(at: path)
+    try putHardLink(at: path, to: first)
   }
 
-  private func adoptDatabase(_ path: ContainerPath) throws {
+  private func adoptFile(
+    _ path: ContainerPath, _ size: UInt64, of root: Directory, namesStay: Bool
+  ) throws {
+    let metadata = try metadata(of: path, in: root)
+    if let now = try status(of: path), namesStay, now.type == .file, now.size == size,
+      try !isDatabase(path), try ContentHash.of(path, in: root, isDatabase: false) == digest(of: path)
+    {
+      if try !has(metadata, at: path, .file) { try setMetadata(metadata, of: path) }
+      return
+    }
+    try take(path, from: root)
+  }
+
+  private func adoptDatabase(_ path: ContainerPath, of root: Directory) throws {
     guard let status = try root.status(path), let unit = try root.databaseUnit(path, status: status) else {
       return
     }
-    let metadata = try metadata(path)
-    let name = staged.stage.newName()
-    guard try staged.captureUnit(unit, in: root, as: name, requiresStable: true) == nil else {
+    let metadata = try metadata(of: path, in: root)
+    let name = stage.newName()
+    guard try captureUnit(unit, in: root, as: name, requiresStable: true) == nil else {
       // One that SQLite cannot open is taken as it is.
-      try makeRoom(path)
-      for part in [path] + unit.sidecars { try take(part) }
+      for part in [path] + unit.sidecars { try take(part, from: root) }
       return
     }
-    let isSame = try isSame(metadata, path, .file, withTime: false)
-    if try isSame && staged.isDatabase(path)
-      && ContentHash.of(name, in: staged.stage.directory, isDatabase: true) == staged.databaseDigest(path)
+    if try has(metadata, at: path, .file, withTime: false), try isDatabase(path),
+      try ContentHash.of(name, in: stage.directory, isDatabase: true) == databaseDigest(path)
     {
-      return try staged.stage.directory.removeFile(name)
+      return try stage.directory.removeFile(name)
     }
-    try staged.stage.directory.apply(metadata, to: name)
-    try makeRoom(path)
-    try staged.createDirectory(path.parent)
-    try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
+    try stage.directory.apply(metadata, to: name)
+    try makeRoom(at: path)
+    try put(StagedInode(name: name, type: .file), at: path)
   }
 
-  private func take(_ path: ContainerPath) throws {
-    let name = staged.stage.newName()
-    try root.rename(path, in: staged.stage.directory, to: name)
-    try staged.createDirectory(path.parent)
-    try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
+  private func take(_ path: ContainerPath, from root: Directory) throws {
+    let name = stage.newName()
+    try root.rename(path, in: stage.directory, to: name)
+    try makeRoom(at: path)
+    try put(StagedInode(name: name, type: .file), at: path)
   }
 
   /// What is of another kind goes first: nothing of a directory must be left below a file.
-  private func makeRoom(_ path: ContainerPath) throws {
-    guard let status = try staged.status(of: path), status.type == .directory else { return }
-    try staged.remove(path, withExternalData: false)
-  }
-
-  private func hasSameContent(_ path: ContainerPath) throws -> Bool {
-    guard let now = try staged.status(of: path), now.type == .file, now.size == after[path]?.size,
-      try !staged.isDatabase(path)
-    else { return false }
-    return try ContentHash.of(path, in: root, isDatabase: false) == staged.digest(of: path)
-  }
-
-  private func isOneInode(_ path: ContainerPath, _ other: ContainerPath) throws -> Bool {
-    guard let one = try staged.status(of: path), let two = try staged.status(of: other) else { return false }
-    return one.identity == two.identity
-  }
-
-  /// Whether the inode of a path has the names that it had.
-  private func namesStay(_ path: ContainerPath) throws -> Bool {
-    let old = before[path].flatMap { namesBefore[$0.identity] }
-    let new = after[path].flatMap { namesAfter[$0.identity] }
-    return old == new
+  private func makeRoom(at path: ContainerPath) throws {
+    if try status(of: path)?.type == .directory { try remove(path, withExternalData: false) }
   }
 }
 

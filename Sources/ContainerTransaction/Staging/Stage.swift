@@ -3,7 +3,6 @@ import Cryptography
 import Dispatch
 import DrydockErrors
 import FileSystem
-import Synchronization
 
 /// What a transaction writes: a private directory with new inodes, and what each of them, or the absence of one, means for
 /// the container.
@@ -14,9 +13,7 @@ final class Stage {
   let directory: Directory
   var overlay = Overlay()
   private var count: UInt32 = 0
-  private let diskWork = DiskWork()
-  /// The metadata that paths really got, by what was wanted except for the time.
-  private var attained: [NodeRecord: (metadata: FileMetadata, keepsFractions: Bool)] = [:]
+  private var writing: [PendingResult<Void>] = []
   private let foldsNames: Bool
 
   init(_ directory: Directory, foldsNames: Bool) {
@@ -59,69 +56,44 @@ final class Stage {
     return try pages.copy(to: copy, path: directory.full(name))
   }
 
-  /// What a path has once this metadata has been put on it: a user who is not root cannot change owners, and a
-  /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
-  func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
-    var wanted = NodeRecord(type: type, metadata: metadata, size: 0)
-    // A file system may keep whole seconds.
-    let whole = metadata.modified - metadata.modified % 1_000_000_000
-    wanted.metadata.modified = metadata.modified == whole ? 0 : 1
-    if let (made, keepsFractions) = attained[wanted] {
-      var known = made
-      known.modified = keepsFractions ? metadata.modified : whole
-      return known
-    }
-    let name = newName()
-    switch type {
-    case .directory: try directory.createDirectory(name)
-    case .symbolicLink: try directory.createLink(name, target: [0x2E])
-    case .file, .other: try directory.createFile(name).close()
-    }
-    try directory.apply(metadata, to: name)
-    let made = try directory.metadata(name) ?? metadata
-    try directory.removeTree(name)
-    if [metadata.modified, whole].contains(made.modified) {
-      attained[wanted] = (made, made.modified == metadata.modified)
-    }
-    return made
+  /// A copy of a file of the stage, for a path.
+  func copy(_ name: ContainerPath, for path: ContainerPath) throws -> ContainerPath {
+    try requireSpace(directory.status(name)?.size ?? 0, for: path)
+    let copy = newName()
+    try directory.copyContents(of: name, to: copy, in: directory)
+    return copy
   }
 
   /// Lets the disk work while what is staged is checked: the commit's sync then has less to wait for.
   ///
   /// - Parameter name: the file, or nil for all.
   func startWriting(_ name: ContainerPath?) {
-    diskWork.start { [directory] in
+    startWriting { [directory] in
       if let name { try directory.syncFile(name) } else { try directory.syncFileSystem() }
+    }
+  }
+
+  func startWriting(_ body: @escaping @Sendable () throws -> Void) {
+    let result = PendingResult<Void>()
+    writing.append(result)
+    DispatchQueue.global().async {
+      result.finish(
+        Result {
+          do { try body() } catch let error as DrydockError where error.code == .notFound {
+            // The transaction has removed the file again.
+          }
+        })
     }
   }
 
   /// Waits until no file of the stage is open: closing one that is live by then would drop the locks that this process
   /// has on it.
   ///
-  /// - Throws: what kept a part from being written.
-  func finishWriting() throws { try diskWork.finish() }
-}
-
-/// Writing in the background, and its first failure: the kernel reports one once, so that the commit's sync would miss it.
-final class DiskWork: Sendable {
-  private let group = DispatchGroup()
-  private let failure = Mutex<(any Error)?>(nil)
-
-  func start(_ body: @escaping @Sendable () throws -> Void) {
-    DispatchQueue.global().async(group: group) { [self] in
-      do {
-        try body()
-      } catch let error as DrydockError where error.code == .notFound {
-        // The transaction has removed the file again.
-      } catch {
-        failure.withLock { $0 = $0 ?? error }
-      }
-    }
-  }
-
-  func finish() throws {
-    group.wait()
-    if let error = failure.withLock({ $0 }) { throw error }
+  /// - Throws: what kept a part from being written: the kernel reports it once, so that the commit's sync would miss
+  ///   it.
+  func finishWriting() throws {
+    let results = writing.map { pending in Result { try pending.take() } }
+    for result in results { try result.get() }
   }
 }
 
@@ -133,6 +105,8 @@ struct StagedInode: Sendable {
   var digest: SHA256.Digest?
   /// Its metadata and size, and whether it is a database, when these are known.
   var made: (metadata: FileMetadata, size: UInt64, isDatabase: Bool)?
+  /// Of a main file: the file of the stage that has it merged with its staged log.
+  var merged: ContainerPath?
   /// Whether an undo entry holds the same inode: it must not be written to.
   var isShared = false
 }

@@ -53,7 +53,7 @@ extension StagedContainer {
   }
 
   private func wholeDatabase(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
-    if databases.broken.contains(path) {
+    if brokenDatabases.contains(path) {
       throw DrydockError(
         .checkFailed, "a statement failed half way in the staged database; nothing was changed",
         path: path.description)

@@ -72,41 +72,29 @@ package final class StageFile {
   private func writePiece(_ piece: UnsafeRawBufferPointer) throws {
     var rest = piece[...]
     while !rest.isEmpty {
-      let zeros = zeroBytes(rest)
-      if zeros > 0 {
-        size += Int64(zeros)
+      let block = rest.prefix(Self.holeSize)
+      // Also what is left of a hole that began before.
+      if block.count == Self.holeSize || endsInHole, Self.isZero(block) {
+        size += Int64(block.count)
         endsInHole = true
-        rest = rest.dropFirst(zeros)
+        rest = rest.dropFirst(block.count)
         continue
       }
-      let data = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.bytesBeforeZeros(rest)))
+      // Blocks up to the next hole are written together.
+      var count = block.count
+      while count < rest.count {
+        let next = rest.dropFirst(count).prefix(Self.holeSize)
+        if next.count == Self.holeSize, Self.isZero(next) { break }
+        count += next.count
+      }
+      let data = UnsafeRawBufferPointer(rebasing: rest.prefix(count))
       _ = try DrydockError.translating("cannot write the staged file", path) {
         try file.writeAll(toAbsoluteOffset: size, data)
       }
-      size += Int64(data.count)
+      size += Int64(count)
       endsInHole = false
-      rest = rest.dropFirst(data.count)
+      rest = rest.dropFirst(count)
     }
-  }
-
-  /// The length of the zeros at the start: whole blocks, and what is left of a hole that began before.
-  private func zeroBytes(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
-    var count = 0
-    while count < bytes.count {
-      let block = bytes.dropFirst(count).prefix(Self.holeSize)
-      guard block.count == Self.holeSize || count > 0 || endsInHole, Self.isZero(block) else { break }
-      count += block.count
-    }
-    return count
-  }
-
-  private static func bytesBeforeZeros(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
-    var count = 0
-    while bytes.count - count >= holeSize {
-      if isZero(bytes.dropFirst(count).prefix(holeSize)) { return count }
-      count += holeSize
-    }
-    return bytes.count
   }
 
   private static func isZero(_ block: Slice<UnsafeRawBufferPointer>) -> Bool {

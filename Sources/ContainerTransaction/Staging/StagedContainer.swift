@@ -6,15 +6,15 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats
+import GRDB
 
 /// A container as it will be after the commit: reads fall through to the live one, writes go to the stage.
 ///
 /// The first change of anything about a path gives it a new inode in the stage, so that nothing live is ever changed
 /// through a link.
 ///
-/// Three values do the work: `LiveContainer` reads, `Stage` holds the new inodes, `StagedDatabases` the copies of databases.
-/// Extensions in `StagedFiles.swift`, `StagedDatabases.swift` and `StagedValues.swift` change files, databases, and settings
-/// and the vault.
+/// Two values do the work: `LiveContainer` reads, `Stage` holds the new inodes. Extensions in `StagedFiles.swift`,
+/// `StagedDatabases.swift` and `StagedValues.swift` change files, databases, and settings and the vault.
 package class StagedContainer {
   package let container: Container
   /// The transaction's name, for records; empty in a dry run.
@@ -23,8 +23,16 @@ package class StagedContainer {
   let liveContainer: LiveContainer
   /// The side that is written.
   let stage: Stage
-  /// Copies of databases that are read or compared.
-  var databases: StagedDatabases
+  /// Whether databases keep a copy of what they were before their first change, for a difference of rows.
+  let keepsBefore: Bool
+  /// Files of the stage with these copies.
+  var databasesBefore: [ContainerPath: ContainerPath] = [:]
+  /// Staged databases that a failure left half written: they can only be discarded.
+  var brokenDatabases: Set<ContainerPath> = []
+  /// Files of the stage whose indexes are in the order of the app's collations.
+  var orderedDatabases: Set<ContainerPath> = []
+  /// Connections to files of the stage that are being read.
+  var openDatabases: [ContainerPath: Database] = [:]
   /// Whether staged databases and property lists are checked before the commit: what is restored may be damaged.
   package var checksResult = true
   /// Whether logs that are beside a new database are another one's: a restore decides about each file itself.
@@ -43,6 +51,8 @@ package class StagedContainer {
   /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
   package private(set) var movedSecrets: [MovedSecret] = []
   private(set) var secretRecipients: Set<AgeRecipient> = []
+  /// The metadata that paths really got, by what was wanted except for the time.
+  private var attained: [NodeRecord: (metadata: FileMetadata, keepsFractions: Bool)] = [:]
   /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
   var undoes: [TransactionID] = [], undoesPartly: [TransactionID] = []
   /// Files of the stage: what steps wrote down for their down steps.
@@ -62,7 +72,7 @@ package class StagedContainer {
     self.transaction = transaction?.description ?? ""
     self.stage = Stage(stage, foldsNames: options.seams.foldsNames)
     liveContainer = LiveContainer(live, locks: locks, stage: self.stage, busyTimeout: options.busyTimeout)
-    databases = StagedDatabases(keepsBefore: keepsBefore)
+    self.keepsBefore = keepsBefore
     (deviceKeys, redactor, progress) = (options.deviceKeys, options.redactor, options.progress)
   }
 
@@ -99,15 +109,7 @@ package class StagedContainer {
     let changed: [ContainerPath] = stage.overlay.paths.filter { path in
       [".plist", ".xml"].contains { path.nameString.hasSuffix($0) }
     }
-    return Set(container.settingsFiles(in: live)).union(changed).compactMap { path in
-      try? settings(at: path)
-    }
-  }
-
-  private func settings(at path: ContainerPath) throws -> PropertyListDictionary? {
-    let source = try Container.settingsSource(path) { try live.status($0)?.type == .file }
-    guard try live.status(source)?.type == .file else { return nil }
-    return try SettingsFile(bytes: live.contents(source), path: path.description).root
+    return Set(container.settingsFiles(in: live)).union(changed).compactMap { try? live.settings($0).root }
   }
 
   /// Says which columns triggers wrote that no statement names.
@@ -220,9 +222,31 @@ extension StagedContainer: ContainerContent {
     try live.status(path) != nil && !stage.overlay.paths.contains { $0 == path || $0.isInside(path) }
   }
 
-  /// What a path has once this metadata has been put on it.
+  /// What a path has once this metadata has been put on it: a user who is not root cannot change owners, and a
+  /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
   package func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
-    try stage.attainable(metadata, for: type)
+    var wanted = NodeRecord(type: type, metadata: metadata, size: 0)
+    // A file system may keep whole seconds.
+    let whole = metadata.modified - metadata.modified % 1_000_000_000
+    wanted.metadata.modified = metadata.modified == whole ? 0 : 1
+    if let (made, keepsFractions) = attained[wanted] {
+      var known = made
+      known.modified = keepsFractions ? metadata.modified : whole
+      return known
+    }
+    let name = stage.newName()
+    switch type {
+    case .directory: try stage.directory.createDirectory(name)
+    case .symbolicLink: try stage.directory.createLink(name, target: [0x2E])
+    case .file, .other: try stage.directory.createFile(name).close()
+    }
+    try stage.directory.apply(metadata, to: name)
+    let made = try stage.directory.metadata(name) ?? metadata
+    try stage.directory.removeTree(name)
+    if [metadata.modified, whole].contains(made.modified) {
+      attained[wanted] = (made, made.modified == metadata.modified)
+    }
+    return made
   }
 
   /// SHA-256 over what is at a path, whatever its metadata: a file's content, a database's captured content

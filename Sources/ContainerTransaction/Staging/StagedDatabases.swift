@@ -5,22 +5,6 @@ import FileSystem
 import Foundation
 import GRDB
 
-/// Copies of databases in the stage, by path.
-struct StagedDatabases {
-  /// Whether databases keep a copy of what they were, for a difference of rows.
-  let keepsBefore: Bool
-  /// What databases were before their first change.
-  var before: [ContainerPath: ContainerPath] = [:]
-  /// Staged main files merged with their staged logs.
-  var merged: [ContainerPath: ContainerPath] = [:]
-  /// Staged databases that a failure left half written: they can only be discarded.
-  var broken: Set<ContainerPath> = []
-  /// Files of the stage whose indexes are in the order of the app's collations.
-  var ordered: Set<ContainerPath> = []
-  /// Connections to files of the stage that are being read.
-  var open: [ContainerPath: Database] = [:]
-}
-
 extension StagedContainer {
   package func isDatabase(_ path: ContainerPath) throws -> Bool { try databaseUnit(at: path) != nil }
 
@@ -65,16 +49,16 @@ extension StagedContainer {
   }
 
   private func requireDeclaredOrder(_ db: Database, in name: ContainerPath, of path: ContainerPath) throws {
-    guard !databases.ordered.contains(name) else { return }
+    guard !orderedDatabases.contains(name) else { return }
     try container.configuration.sql.requireDeclaredOrder(db, of: path.description)
-    databases.ordered.insert(name)
+    orderedDatabases.insert(name)
   }
 
   /// Reads a database: a captured copy of a live one, which is never opened itself.
   package func readDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
     let name = try databaseFile(of: path)
     // A second connection would find the database locked by the first.
-    if let open = databases.open[name] { return try body(open) }
+    if let open = openDatabases[name] { return try body(open) }
     return try translatingDiskErrors(path) {
       let queue = try DatabaseQueue.alone(with: stage.directory.full(name)) {
         [settings = container.configuration] in
@@ -82,8 +66,8 @@ extension StagedContainer {
       }
       defer { try? queue.close() }
       return try queue.read { db in
-        databases.open[name] = db
-        defer { databases.open[name] = nil }
+        openDatabases[name] = db
+        defer { openDatabases[name] = nil }
         return try body(db)
       }
     }
@@ -152,14 +136,14 @@ extension StagedContainer {
         try requireDeclaredOrder(db, in: name, of: path)
         if !keepsJournal {
           _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=OFF")
-          databases.broken.insert(path)
+          brokenDatabases.insert(path)
         }
         let result = try body(db)
         guard !db.isInsideTransaction else {
           throw DrydockError(
             .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
         }
-        databases.broken.remove(path)
+        brokenDatabases.remove(path)
         return result
       }
     }
@@ -182,18 +166,14 @@ extension StagedContainer {
     for sidecar in DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
       stage.overlay.set(try live.status(sidecar) == nil ? nil : .removed, at: sidecar)
     }
-    databases.merged[path] = nil
     stage.overlay.set(.inode(StagedInode(name: name, type: .file)), at: path)
     return name
   }
 
   /// What a database was before its first change, when a difference of rows is wanted.
   private func keepBefore(_ path: ContainerPath, copyOf name: ContainerPath) throws {
-    guard databases.keepsBefore, databases.before[path] == nil else { return }
-    let before = stage.newName()
-    try stage.requireSpace(stage.directory.status(name)?.size ?? 0, for: path)
-    try stage.directory.copyContents(of: name, to: before, in: stage.directory)
-    databases.before[path] = before
+    guard keepsBefore, databasesBefore[path] == nil else { return }
+    databasesBefore[path] = try stage.copy(name, for: path)
   }
 
   package func databaseFile(of path: ContainerPath) throws -> ContainerPath {
@@ -208,11 +188,7 @@ extension StagedContainer {
     guard case .inode(let inode) = stage.overlay[path] else {
       return try liveContainer.takeDatabaseFile(of: path)
     }
-    let source = try mergedDatabase(inode, at: path)
-    let name = stage.newName()
-    try stage.requireSpace(stage.directory.status(source)?.size ?? 0, for: path)
-    try stage.directory.copyContents(of: source, to: name, in: stage.directory)
-    return name
+    return try stage.copy(mergedDatabase(inode, at: path), for: path)
   }
 
   package func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
@@ -246,10 +222,9 @@ extension StagedContainer {
     }
     let sidecars = stagedSidecars(of: path).filter { $0.suffix != "-shm" }
     if sidecars.isEmpty { return inode.name }
-    if let merged = databases.merged[path] { return merged }
+    if let merged = inode.merged { return merged }
     let directory = stage.directory
-    let copy = stage.newName()
-    try directory.copyContents(of: inode.name, to: copy, in: directory)
+    let copy = try stage.copy(inode.name, for: path)
     for sidecar in sidecars {
       try directory.copyContents(of: sidecar.inode.name, to: copy.withSuffix(sidecar.suffix), in: directory)
     }
@@ -260,7 +235,9 @@ extension StagedContainer {
       throw DrydockError.unreadableDatabase(path, reason)
     }
     try directory.removeDatabase(copy)
-    databases.merged[path] = merged
+    var inode = inode
+    inode.merged = merged
+    stage.overlay.set(.inode(inode), at: path)
     return merged
   }
 

@@ -1,5 +1,4 @@
 import AppStores
-import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -36,22 +35,21 @@ extension StagedContainer {
   ///
   /// - Parameter fill: writes the content into the open file of the stage.
   package func putFile(
-    at path: ContainerPath, metadata: FileMetadata?, digest: SHA256.Digest? = nil, size: UInt64,
+    at path: ContainerPath, metadata: FileMetadata?, size: UInt64,
     fill: (StageFile) throws -> Void
   ) throws {
     try stage.requireSpace(size, for: path)
     try createDirectory(path.parent)
     let name = stage.newName()
     try StageFile.make(name, in: stage.directory, metadata, fill: fill)
-    try replace(path, with: .inode(StagedInode(name: name, type: .file, digest: digest)))
+    try put(StagedInode(name: name, type: .file), at: path)
   }
 
   package func putLink(at path: ContainerPath, target: [UInt8], metadata: FileMetadata?) throws {
-    try createDirectory(path.parent)
     let name = stage.newName()
     try stage.directory.createLink(name, target: target)
     if let metadata { try stage.directory.apply(metadata, to: name) }
-    try replace(path, with: .inode(StagedInode(name: name, type: .symbolicLink)))
+    try put(StagedInode(name: name, type: .symbolicLink), at: path)
   }
 
   /// Stages an inode of an undo entry by a link to it, or by a copy where it cannot be linked: when the
@@ -60,7 +58,6 @@ extension StagedContainer {
   /// A main file comes without the mark of a replaced one. A dry run takes a copy of such a file, and leaves the mark.
   func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws
   {
-    try createDirectory(path.parent)
     let name = stage.newName()
     let isMarked = try type == .file && directory.isReplaced(source)
     var isShared = !(isMarked && transaction.isEmpty)
@@ -70,7 +67,7 @@ extension StagedContainer {
       isShared = false
     }
     if !isShared { try copy(source, in: directory, directory.metadata(source), to: name, for: path) }
-    try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: isShared)))
+    try put(StagedInode(name: name, type: type, isShared: isShared), at: path)
     if isMarked { try unmark(name, from: source, in: directory, at: path) }
   }
 
@@ -97,12 +94,7 @@ extension StagedContainer {
     _ name: ContainerPath, from source: ContainerPath, in undo: Directory, at path: ContainerPath
   ) throws {
     guard let status = try stage.directory.status(name) else { return }
-    guard try UseGuard.lock(name, in: stage.directory) != nil else {
-      throw DrydockError(
-        .inUse,
-        "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
-        path: path.description)
-    }
+    _ = try DatabaseLock.acquire(returning: name, in: stage.directory, to: path)
     if status.links > 1 {
       try LateWrites.noteUnmarked(source, status.modified, in: undo)
       adopted.append((undo, source, status.modified))
@@ -121,10 +113,9 @@ extension StagedContainer {
   /// Gives a staged path the inode of another one: a hard link.
   package func putHardLink(at path: ContainerPath, to other: ContainerPath) throws {
     let inode = try own(other)
-    try createDirectory(path.parent)
     let name = stage.newName()
     try stage.directory.link(inode.name, in: stage.directory, to: name)
-    try replace(path, with: .inode(StagedInode(name: name, type: inode.type, digest: inode.digest)))
+    try put(StagedInode(name: name, type: inode.type), at: path)
   }
 
   /// Refuses paths of which the file system takes two for one, such as `a` and `A`: only one of them could be there.
@@ -224,7 +215,6 @@ extension StagedContainer {
   private func removeOne(_ path: ContainerPath) throws {
     for below in try descendants(of: path) + [path] {
       stage.overlay.set(try live.status(below) == nil ? nil : .removed, at: below)
-      databases.merged[below] = nil
       stage.overlay.origins[below] = nil
     }
   }
@@ -240,7 +230,7 @@ extension StagedContainer {
     for path in moved {
       let new = path == read ? target : path.rebased(from: read, to: target)
       stage.overlay.origins[new] = stage.overlay.origins[path] ?? (path == read ? source : path)
-      if let before = databases.before.removeValue(forKey: path) { databases.before[new] = before }
+      if let before = databasesBefore.removeValue(forKey: path) { databasesBefore[new] = before }
     }
     if try status(of: source) != nil { try remove(source) }
     if read != source { try remove(read) }
@@ -259,7 +249,7 @@ extension StagedContainer {
     if let external = try databaseUnit(at: source)?.externalData {
       try copy(external, to: DatabaseUnit.externalDataPath(of: target))
     }
-    guard status.type == .directory else { return try copyOne(source, to: target) }
+    guard status.type == .directory else { return try put(stagedCopy(of: source), at: target) }
     guard let metadata = try metadata(of: source) else { throw missing(source) }
     try putDirectory(at: target, metadata: metadata)
     for child in try children(of: source) {
@@ -268,15 +258,9 @@ extension StagedContainer {
         try copy(child, to: childTarget)
       } else if try !isSidecar(child) {
         // A database's external data is another child.
-        try copyOne(child, to: childTarget)
+        try put(stagedCopy(of: child), at: childTarget)
       }
     }
-  }
-
-  private func copyOne(_ source: ContainerPath, to target: ContainerPath) throws {
-    try createDirectory(target.parent)
-    let type = try status(of: source)?.type ?? .file
-    try replace(target, with: .inode(StagedInode(name: try stagedCopy(of: source), type: type)))
   }
 
   /// A staged inode for a path, made by copying the live one when there is none yet.
@@ -287,30 +271,32 @@ extension StagedContainer {
       stage.overlay.set(.inode(inode), at: path)
       return inode
     }
-    let name = try stagedCopy(of: path)
-    let inode = StagedInode(name: name, type: try status(of: path)?.type ?? .file)
-    try replace(path, with: .inode(inode))
+    let inode = try stagedCopy(of: path)
+    try put(inode, at: path)
     return inode
   }
 
   /// A copy of a file, link or database in the stage, with its metadata.
-  private func stagedCopy(of path: ContainerPath) throws -> ContainerPath {
-    guard let metadata = try metadata(of: path) else { throw missing(path) }
+  private func stagedCopy(of path: ContainerPath) throws -> StagedInode {
+    guard let type = try status(of: path)?.type, let metadata = try metadata(of: path) else {
+      throw missing(path)
+    }
     let source = location(of: path)
     if try source.directory === live && isDatabase(path) {
       let name = try newDatabaseFile(of: path)
       try stage.directory.apply(metadata, to: name)
-      return name
+      return StagedInode(name: name, type: type)
     }
     let name = stage.newName()
     try copy(source.path, in: source.directory, metadata, to: name, for: path)
-    return name
+    return StagedInode(name: name, type: type)
   }
 
-  /// Sets a path's node; sidecars of a database that is replaced go with the old content.
-  func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
+  /// Puts an inode at a path. Missing parents are made; sidecars of a database that is replaced go with the old content.
+  func put(_ inode: StagedInode, at path: ContainerPath) throws {
+    try createDirectory(path.parent)
     try prepareReplacement(of: path)
-    stage.overlay.set(node, at: path)
+    stage.overlay.set(.inode(inode), at: path)
   }
 
   /// SQLite would play the log of another database into one that arrives, where none was before: what is there is removed.
@@ -332,7 +318,6 @@ extension StagedContainer {
     for sidecar in sidecars where stage.overlay[sidecar] == nil {
       stage.overlay.set(.removed, at: sidecar)
     }
-    databases.merged[path] = nil
   }
 
   private func newMetadata(in parent: ContainerPath, mode: UInt16) throws -> FileMetadata {

@@ -34,7 +34,7 @@ package struct CommittedFiles: Sendable {
 
   /// Reads the list of a container; it is empty when there is none.
   package init(of container: Container) {
-    let state = try? StateDirectory.existing(for: container, .beside)
+    let state = try? StateDirectory.existing(for: container)
     self = state.flatMap { try? CommittedFiles(in: $0.directory) } ?? .none
   }
 
@@ -82,7 +82,7 @@ extension CommittedFiles {
     let before = try source.status(name)
     try source.link(name, in: target, to: name)
     guard let before, before.type != .directory, before.links == 1, let after = try target.status(name),
-      after.links == 2, IndexedStatus(after).isSame(as: IndexedStatus(before))
+      after.links == 2, after.isSame(as: before)
     else { return nil }
     return CommittedFile(inode: before.inode, first: before.changed, last: after.changed)
   }
@@ -107,7 +107,7 @@ extension CommittedFiles {
         guard let twin, let before, var file = self[before.inode], file.last == before.changed,
           before.links == 2,
           let after = try twin.status(name), after.links == 1,
-          IndexedStatus(after).isSame(as: IndexedStatus(before))
+          after.isSame(as: before)
         else { continue }
         file.last = after.changed
         found.append(file)

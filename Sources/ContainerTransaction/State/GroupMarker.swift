@@ -37,11 +37,8 @@ struct GroupMarker: Codable, Sendable {
     guard try place.parent.status(place.name)?.type == .directory else { return nil }
     let directory = try place.parent.directory(place.name)
     guard try directory.status(file) != nil else { return nil }
-    return (
-      try StateRecord.read(
-        file, in: directory, limit: 1 << 16,
-        damaged: "the marker of a group is corrupt; remove it when no command is running"), directory
-    )
+    let damaged = "the marker of a group is corrupt; remove it when no command is running"
+    return (try directory.record(file, limit: 1 << 16, damaged: damaged), directory)
   }
 
   /// Runs a change, after which the root's time is what it was.
@@ -61,7 +58,7 @@ struct GroupMarker: Codable, Sendable {
       do {
         return try Self.keepingTime(place) {
           try place.parent.createDirectories(place.name)
-          try place.parent.stateDirectory(place.name).replace(Self.file, with: StateRecord.encode(self))
+          try place.parent.stateDirectory(place.name).replaceRecord(Self.file, with: self)
           try place.parent.sync()
         }
       } catch let error as DrydockError where [.permission, .foreignState].contains(error.code) {
@@ -84,11 +81,6 @@ struct GroupMarker: Codable, Sendable {
         try? place.parent.removeDirectory(place.name)
       }
     }
-  }
-
-  init(container: Container, state: StateDirectory, transaction: TransactionID) {
-    (self.container, self.state) = (container.root, state.directory.path)
-    self.transaction = transaction
   }
 
   /// Whether the commit was begun and is not over. The caller holds the group's lock, so that it is not running.

@@ -4,10 +4,7 @@ import FileSystem
 
 /// A commit that was interrupted after its record COMMIT.
 struct InterruptedCommit {
-  let container: Container
-  let state: StateDirectory
-  /// Other directories that Drydock itself has open.
-  let own: [Directory]
+  let recovery: Recovery
   let transaction: TransactionID
   let commit: JournalRecord
   /// The groups, where they are now.
@@ -23,8 +20,7 @@ struct InterruptedCommit {
   init?(_ recovery: Recovery, _ commit: JournalRecord, _ records: [JournalRecord], folder: Directory) throws {
     // Device numbers can change when a machine restarts: inodes alone identify a root.
     guard commit.rootAfter != nil else { return nil }
-    (container, state, own) = (recovery.container, recovery.state, recovery.own)
-    (transaction, self.commit, self.folder) = (commit.transaction, commit, folder)
+    (self.recovery, transaction, self.commit, self.folder) = (recovery, commit.transaction, commit, folder)
     isMerged = records.contains { $0.step == .carried }
     guard let root = recovery.root else {
       // The commit was to make the container, and the new tree is still in the folder.
@@ -32,9 +28,9 @@ struct InterruptedCommit {
         try commit.rootBefore == nil && folder.status(Commit.tree)?.inode == commit.rootAfter?.inode
       if isUnborn { return nil }
       throw Self.missing(
-        container.root, "the container, which does not exist", transaction, folder.full(Commit.tree))
+        recovery.container.root, "the container, which does not exist", transaction, folder.full(Commit.tree))
     }
-    let container = container
+    let container = recovery.container
     groups = try (commit.groups ?? []).map { group in
       // Only what the container's configuration names is opened. Groups that were moved along with the container have
       // other paths now.
@@ -76,7 +72,7 @@ struct InterruptedCommit {
   private func undo() throws -> UndoRecord {
     let kept = try StateDirectory.folder(StateDirectory.undo, transaction)
     return try folder.status(UndoRecord.file) != nil
-      ? UndoRecord(in: folder) : UndoRecord(in: state.directory.directory(kept))
+      ? UndoRecord(in: folder) : UndoRecord(in: recovery.state.directory.directory(kept))
   }
 
   /// The container as it was when it was staged; nil when there is nothing left to compare with it.
@@ -85,12 +81,13 @@ struct InterruptedCommit {
     return try TreeIndex(in: folder, device: live.status().device)
   }
 
-  private func completion(_ undo: UndoRecord, _ index: TreeIndex?, old: Directory?, new: Directory)
+  private func completion(_ undo: UndoRecord, _ index: TreeIndex?, old: Directory?, live: Directory)
     -> CommitCompletion
   {
     var completion = CommitCompletion(
-      container: container, state: state, transaction: transaction, folder: folder, undo: undo, index: index,
-      old: old, new: new, place: commit.place ?? .root, groups: groups, faults: .none)
+      container: recovery.container, state: recovery.state, transaction: transaction, folder: folder,
+      undo: undo, index: index, old: old, live: live, place: commit.place ?? .root, groups: groups,
+      faults: .none)
     completion.isRecovery = true
     return completion
   }
@@ -118,34 +115,30 @@ struct InterruptedCommit {
       }
     }
     let undo = try self.undo()
-    var completion = completion(undo, try index(), old: nil, new: live)
+    var completion = completion(undo, try index(), old: nil, live: live)
     guard let index = completion.index else { return try completion.run() }
-    let plan = try MovePlan(in: folder)
-    let moves = JournaledMoves(
-      state: state, transaction: transaction, folder: folder, live: live, plan: plan,
-      undo: undo, faults: .none)
-    completion.moves = moves
+    completion.plan = try [Move](in: folder)
     return try withUnused {
-      let used = try moves.usedDatabases(since: index)
+      let used = try completion.usedDatabases(since: index)
       if let first = used.first {
-        if try moves.canGoBack() {
-          try moves.revert(
+        if try completion.canGoBack() {
+          try completion.revertMoves(
             after: DrydockError(.changedMeanwhile, "\(first) was used since", path: live.path))
           return nil
         }
-        for main in used { try moves.keepTogether(main) }
+        for main in used { try completion.keepTogether(main) }
       }
       do {
-        try moves.forward()
+        try completion.makeMoves()
       } catch {
-        if let written = try moves.writtenSince() {
+        if let written = try completion.writtenSince() {
           throw DrydockError(
             .interrupted,
             "transaction \(transaction) was interrupted and cannot be completed (\(error)), nor reverted, because "
               + "\(written) was written since; remove the cause, then recover the container. Until then let no "
               + "program open it", path: live.path, cause: error)
         }
-        try moves.revert(after: error)
+        try completion.revertMoves(after: error)
         return nil
       }
       return try completion.run()
@@ -161,14 +154,16 @@ struct InterruptedCommit {
     var replaced = try TreeIndex(of: folder)
     replaced = replaced.filter { known[$1.identity] == nil }
     do {
-      let current = try UseGuard(container, root: live, own: own, index: index)
-      let aside = try UseGuard(container, root: folder, own: own, index: replaced)
+      var (current, aside) = (ContainerLock(holding: live), ContainerLock(holding: folder))
+      try current.requireUnused(recovery.container, own: recovery.own, index: index)
+      try aside.requireUnused(recovery.container, own: recovery.own, index: replaced)
       return try withExtendedLifetime((current, aside)) { try body() }
     } catch let error as DrydockError where error.code == .inUse {
       throw DrydockError(
         .inUse,
         "transaction \(transaction) was interrupted, and it cannot be completed now; recover the "
-          + "container when the app is closed (\(error.message))", path: container.root, cause: error)
+          + "container when the app is closed (\(error.message))", path: recovery.container.root, cause: error
+      )
     }
   }
 
@@ -199,7 +194,7 @@ struct InterruptedCommit {
     if let time = commit.timeAbove { try? live.setModified(time, of: place.parent) }
     var new = try place.isRoot ? live : live.directory(place)
     if halves.contains(where: { $0.isNew == false }) { new = try exchangeTheRest(halves) }
-    let completion = completion(try undo(), try index(), old: try oldTree(), new: new)
+    let completion = completion(try undo(), try index(), old: try oldTree(), live: new)
     return try withExtendedLifetime(new) { try completion.run() }
   }
 
@@ -209,7 +204,7 @@ struct InterruptedCommit {
       (try CommitRoot(group), try isNew(.group(group.id), group.before, group.after))
     }
     let place = commit.place ?? .root
-    let own = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: live)
+    let own = place.isRoot ? CommitRoot(recovery.state) : CommitRoot(place, in: live)
     return groups + [(own, try isNew(place, commit.rootBefore, commit.rootAfter))]
   }
 
@@ -272,7 +267,7 @@ struct InterruptedCommit {
 
 /// What programs did to a container after a journaled replacement was killed half way: they ran on a partly changed
 /// container, and their writes determine whether the recovery completes or reverts the commit.
-extension JournaledMoves {
+extension CommitCompletion {
   /// What holds rows that are not in the main file; a `-shm` holds none.
   private static let logs = ["-wal", "-journal"]
 
@@ -293,30 +288,29 @@ extension JournaledMoves {
   }
 
   private func isChanged(_ path: ContainerPath, since index: TreeIndex) throws -> Bool {
-    guard let status = try live.status(path) else { return index[path] != nil }
+    guard var now = try live.status(path) else { return index[path] != nil }
     guard let seen = index[path] else { return true }
     // On an overlay a file's device is that of its layer.
-    var now = IndexedStatus(status)
-    now.identity.device = seen.identity.device
+    now.device = seen.device
     return !now.isSame(as: seen)
   }
 
   private func isNew(_ status: FileStatus, at path: ContainerPath) -> Bool {
-    plan.moves.contains { $0.path == path && $0.inode == status.inode }
+    plan.contains { $0.path == path && $0.inode == status.inode }
   }
 
   /// Whether all that was moved can be moved back without a loss: no new path was modified since, and every
   /// original location is free.
   func canGoBack() throws -> Bool {
     guard try writtenSince() == nil else { return false }
-    return try plan.moves.allSatisfy { move in
+    return try plan.allSatisfy { move in
       guard try hasGone(move), let now = try live.status(move.path) else { return true }
       return isNew(now, at: move.path)
     }
   }
 
   /// Whether what was live at a path is in the folder: under its own name, or, right after an exchange, its successor's.
-  private func hasGone(_ move: MovePlan.Move) throws -> Bool {
+  private func hasGone(_ move: Move) throws -> Bool {
     guard let old = move.old else { return false }
     if try folder.status(old) != nil { return true }
     guard move.kind == .swap, let new = move.new, let status = try folder.status(new) else { return false }
@@ -344,7 +338,7 @@ extension JournaledMoves {
   func keepTogether(_ main: ContainerPath) throws {
     try kept.keep(main, in: live)
     for log in Self.logs.map(main.withSuffix) where try live.status(log) != nil {
-      if !plan.moves.contains(where: { $0.path == log && $0.old != nil }) { try kept.take(log, from: live) }
+      if !plan.contains(where: { $0.path == log && $0.old != nil }) { try kept.take(log, from: live) }
     }
   }
 }

@@ -5,13 +5,6 @@ import Formats
 import Foundation
 import SystemPackage
 
-extension TransactionLogEntry {
-  /// What a transaction does.
-  public enum Kind: String, Sendable, Codable {
-    case migrate, restore, rollback, redo, baseline, repair, vault, defaults
-  }
-}
-
 struct JournalRecord: Codable, Sendable {
   enum Step: String, Codable {
     /// Staging starts; nothing of the container has changed.
@@ -126,7 +119,7 @@ struct Journal {
     var begun: Set<TransactionID> = []
     for (record, line) in records where !ended.contains(record.transaction) {
       if record.step == .begin { begun.insert(record.transaction) }
-      let isAsWritten = try lines[line].elementsEqual(StateRecord.encode(record))
+      let isAsWritten = try lines[line].elementsEqual(record.stateRecord())
       if !isAsWritten { return (line, DrydockError(.malformed, "it is not what Drydock wrote")) }
       if !begun.contains(record.transaction) {
         return (line, DrydockError(.malformed, "no record says that its transaction began"))
@@ -137,7 +130,7 @@ struct Journal {
 
   /// Appends a record, on disk when this returns.
   func append(_ record: JournalRecord) throws {
-    let line = try StateRecord.encode(record) + [UInt8(ascii: "\n")]
+    let line = try record.stateRecord() + [UInt8(ascii: "\n")]
     // Names of many migrations, or many groups: it could not be read.
     guard line.count <= Self.lineLimit else {
       throw DrydockError(
@@ -207,7 +200,7 @@ struct Journal {
       needed.contains($0.transaction) && ($0.step == .begin || $0.isEnd || whole.contains($0.transaction))
     }
     try state.replace(
-      StateDirectory.journal, with: kept.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] })
+      StateDirectory.journal, with: kept.flatMap { try $0.stateRecord() + [UInt8(ascii: "\n")] })
   }
 
   /// The transactions that have a folder in a directory of the state.
@@ -277,7 +270,7 @@ extension Journal {
       func has(_ name: ContainerPath) throws -> Bool {
         try state.status(folder.appending(name: name.bytes)) != nil
       }
-      if try commit?.inPlace == true || has(MovePlan.file) {
+      if try commit?.inPlace == true || has(Move.plan) {
         return
           "transaction \(transaction) was interrupted in place, so the container may be a mixture of old "
           + "and new: what it has not moved yet and what it has replaced are in \(state.full(folder))"
@@ -309,6 +302,11 @@ extension Journal {
 
 /// A transaction in the log of a container.
 public struct TransactionLogEntry: Sendable, Codable, Equatable {
+  /// What a transaction does.
+  public enum Kind: String, Sendable, Codable {
+    case migrate, restore, rollback, redo, baseline, repair, vault, defaults
+  }
+
   /// What became of a transaction.
   public enum State: String, Sendable, Codable {
     /// Committed; its undo is kept.

@@ -43,13 +43,7 @@ extension Transaction {
     guard try isRecoveryNeeded(container) else { return [] }
     if FollowedStatus.identity(container.root) == nil {
       let states = try StateDirectory.readable(of: container).states
-      for state in states {
-        guard try state.directory.tryLock(exclusive: true) else {
-          throw DrydockError(
-            .locked, "locked by another process that is creating it; wait until it has finished",
-            path: container.root)
-        }
-      }
+      for state in states { try lock(state, of: container) }
       return try states.flatMap {
         try Recovery(container: container, state: $0, root: nil, own: [$0.parent]).run()
       }
@@ -138,7 +132,7 @@ struct Recovery {
       }
       if !isEnded { try requireUnmoved(own, ContainerPath(name: bytes), in: stages) }
       if own.contains(where: { $0.step == .discarded }) {
-        try BuiltTrees.requireOwn(in: stages.directory(ContainerPath(name: bytes)))
+        try stages.directory(ContainerPath(name: bytes)).requireOwnTrees()
       }
       defer { removeMarkers(own) }
       let remove = { try removeStage(ContainerPath(name: bytes), in: stages) }
@@ -158,13 +152,13 @@ struct Recovery {
   {
     guard try stages.status(name)?.type == .directory else { return }
     let folder = try stages.directory(name)
-    let files = [MovePlan.file, Commit.tree, "tree-1"]
+    let files = [Move.plan, Commit.tree, "tree-1"]
     if records.isEmpty {
       guard try files.contains(where: { try folder.status($0) != nil }) else { return }
     } else {
       guard !records.contains(where: { $0.step == .commit }) else { return }
-      let plan = try folder.status(MovePlan.file) == nil ? nil : MovePlan(in: folder)
-      guard try plan?.hasBegun(in: folder, root) ?? false || BuiltTrees.areExchanged(in: folder) else {
+      let moves = try folder.status(Move.plan) == nil ? [] : [Move](in: folder)
+      guard try moves.haveBegun(in: folder, root) || folder.hasExchangedTrees() else {
         return
       }
     }

@@ -20,11 +20,14 @@ import Foundation
 /// changes of an app that could not be applied), `files` (``CommittedFiles``), and, once a
 /// setting was moved into the vault, `moved` (the settings, ``Sealing``) and `sealed` (the conflict copies that are encrypted).
 package struct StateDirectory: Sendable {
-  package enum Place: Sendable, CaseIterable {
-    /// In the directory that the container is in: for a commit by exchange.
-    case beside
-    /// In the container's root: for a commit in place.
-    case inside
+  /// Where it is, with the strategy of a commit that it is for.
+  package enum Place: String, Sendable, CaseIterable {
+    /// In the directory that the container is in: for an atomic exchange, by which any program finds the container
+    /// wholly old or wholly new at every moment.
+    case beside = "exchange"
+    /// In the container's root: for a journaled replacement, path by path by a plan that is written down first. Another
+    /// program could see a mixture while it lasts.
+    case inside = "in-place"
   }
 
   package let directory: Directory
@@ -107,7 +110,10 @@ package struct StateDirectory: Sendable {
   }
 
   /// The state for reading only: what does not count is left out, each with the reason.
-  static func readable(of container: Container) throws -> (
+  ///
+  /// - Parameter isRequired: whether one beside it that may not be read is an error, which says whose it is: then a
+  ///   container's transactions are unknown, which is not the same as none.
+  static func readable(of container: Container, isRequired: Bool = false) throws -> (
     states: [StateDirectory], foreign: [DrydockError]
   ) {
     var found: (states: [StateDirectory], foreign: [DrydockError]) = ([], [])
@@ -116,30 +122,20 @@ package struct StateDirectory: Sendable {
         if let state = try existing(for: container, place) { found.states.append(state) }
       } catch let error as DrydockError where error.code == .foreignState {
         found.foreign.append(error)
-      } catch let error as DrydockError where error.code == .permission && place == .beside {}
+      } catch let error as DrydockError where error.code == .permission && place == .beside {
+        guard isRequired else { continue }
+        let location = try location(container, place)
+        let owner = try Directory(location.parent).status(location.name).map {
+          $0.user == 0 ? "root" : "user \($0.user)"
+        }
+        throw DrydockError(
+          .permission,
+          "the container's state directory cannot be read, so its transactions are unknown: it belongs to "
+            + "\(owner ?? "another user"); run it as its owner, or as root",
+          path: error.path ?? container.root, cause: error)
+      }
     }
     return found
-  }
-
-  /// What a container's transactions are asked for: one that may not be read is not the same as none.
-  ///
-  /// - Throws: `DrydockError` with code `permission`, which says whose it is.
-  static func requireReadable(_ container: Container) throws {
-    do {
-      _ = try existing(for: container, .beside)
-    } catch let error as DrydockError where error.code == .permission {
-      let location = try location(container, .beside)
-      let owner = try Directory(location.parent).status(location.name).map {
-        $0.user == 0 ? "root" : "user \($0.user)"
-      }
-      throw DrydockError(
-        .permission,
-        "the container's state directory cannot be read, so its transactions are unknown: it belongs to "
-          + "\(owner ?? "another user"); run it as its owner, or as root",
-        path: error.path ?? container.root, cause: error)
-    } catch let error as DrydockError where error.code == .foreignState {
-      // One that does not count is the same as none; the reading reports it.
-    }
   }
 
   /// The directory that the container's root is a name in.
@@ -212,12 +208,18 @@ extension Directory {
 }
 
 /// What the state directory keeps as JSON: the undo's record, the plan of a commit in place, the journal's lines.
-enum StateRecord {
-  /// With sorted keys, on one line.
-  static func encode(_ record: some Encodable) throws -> [UInt8] {
+extension Encodable {
+  /// Its JSON, with sorted keys, on one line.
+  func stateRecord() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return [UInt8](try encoder.encode(record))
+    return [UInt8](try encoder.encode(self))
+  }
+}
+
+extension Directory {
+  func replaceRecord(_ file: ContainerPath, with record: some Encodable) throws {
+    try replace(file, with: record.stateRecord())
   }
 
   /// Reads a record's file.
@@ -225,14 +227,25 @@ enum StateRecord {
   /// - Parameters:
   ///   - limit: the largest size that is read.
   ///   - damaged: what it means that the file is none.
-  static func read<Record: Decodable>(
-    _ file: ContainerPath, in folder: Directory, limit: Int = 1 << 30, damaged: String
+  func record<Record: Decodable>(
+    _ file: ContainerPath, limit: Int = 1 << 30, damaged: String
   ) throws -> Record {
     do {
-      return try JSONDecoder().decode(Record.self, from: Data(folder.contents(file, limit: limit)))
+      return try JSONDecoder().decode(Record.self, from: Data(contents(file, limit: limit)))
     } catch let error where error is DecodingError || (error as? DrydockError)?.code == .badPath {
-      throw DrydockError(.damagedState, damaged, path: folder.full(file), cause: error)
+      throw DrydockError(.damagedState, damaged, path: full(file), cause: error)
     }
+  }
+
+  /// Reads the only field of a record's file.
+  func record<Value: Decodable>(
+    _ file: ContainerPath, field: String, limit: Int = 1 << 30, damaged: String
+  ) throws -> Value {
+    let record: [String: Value] = try record(file, limit: limit, damaged: damaged)
+    guard let value = record[field] else {
+      throw DrydockError(.damagedState, damaged, path: full(file))
+    }
+    return value
   }
 }
 

@@ -25,10 +25,8 @@ struct EntryRollback {
   private var returned: Set<ContainerPath> = []
 
   init(_ entry: UndoEntry, on staged: StagedContainer, later: [UndoEntry], discardingNewer: Bool) {
-    (self.staged, self.later, self.discardingNewer) = (staged, later, discardingNewer)
-    var entry = entry
-    entry.takesChanged = discardingNewer
-    self.entry = entry
+    (self.staged, self.entry) = (staged, entry)
+    (self.later, self.discardingNewer) = (later, discardingNewer)
     let recorded = entry.record.changes
     guard !later.isEmpty else {
       changes = recorded
@@ -43,7 +41,7 @@ struct EntryRollback {
   }
 
   mutating func run() throws {
-    for change in changes { try entry.requireUnchanged(change, on: staged) }
+    if !discardingNewer { for change in changes { try entry.requireUnchanged(change, on: staged) } }
     for change in changes {
       switch change.granularity {
       case .settings:
@@ -122,7 +120,7 @@ struct EntryRollback {
     if let present = try staged.status(of: change.path), present.type == .directory {
       try staged.remove(change.path)
     }
-    try entry.putBack(change, on: staged)
+    try entry.putBack(change, on: staged, takesChanged: discardingNewer)
     returned.insert(change.path)
   }
 

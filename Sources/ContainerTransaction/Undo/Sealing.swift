@@ -26,41 +26,61 @@ struct Sealing: Codable, Sendable {
   /// secret, also where no search finds it, as in a free page of a database or compressed. It may be run again after a crash at
   /// any moment.
   func sealAll(in state: Directory, _ faults: Seams) throws {
-    let target = try target()
-    for place in [StateDirectory.undo, StateDirectory.conflict]
-    where try state.status(place)?.type == .directory {
-      let folder = try state.directory(place)
-      var names = try SealedNames(of: place, in: state)
-      var files = PathList()
-      try folder.walk { entry in
-        if entry.status.type == .file, !names.contains(entry.path) { files.append(entry.path) }
-        return .into
-      }
-      var (batch, bytes): ([Sealed], UInt64) = ([], 0)
-      for name in files {
-        guard let file = try seal(name, in: folder, to: target, &names) else { continue }
-        batch.append(file)
-        bytes += file.status.size
-        if batch.count < Self.batch.files, bytes < Self.batch.bytes { continue }
-        try finish(batch, in: folder, faults)
-        (batch, bytes) = ([], 0)
-      }
-      try finish(batch, in: folder, faults)
+    if try state.status(StateDirectory.undo)?.type == .directory {
+      let undos = try state.directory(StateDirectory.undo)
+      // A file of this name was sealed before a crash, and is replaced.
+      try seal(Self.plainFiles(ofUndosIn: undos), in: undos, faults, as: UndoEntry.sealed)
     }
+    guard try state.status(StateDirectory.conflict)?.type == .directory else { return }
+    let copies = try state.directory(StateDirectory.conflict)
+    var sealed = try Self.sealedCopies(in: state)
+    let plain = try Self.files(in: copies) { path in
+      !sealed.contains(path)
+        && !(path.nameString.hasSuffix(".new") && sealed.contains { Self.temporary($0) == path })
+    }
+    try seal(plain, in: copies, faults) { plain in
+      var name = UndoEntry.sealed(plain)
+      while try copies.status(name) != nil
+        || (!sealed.contains(name) && copies.status(Self.temporary(name)) != nil)
+      {
+        name = name.withSuffix("~")
+      }
+      if sealed.insert(name).inserted {
+        try state.replaceRecord(Self.sealedCopies, with: sealed.sorted())
+      }
+      return name
+    }
+  }
+
+  /// - Parameter name: gives the name for a sealed file.
+  private func seal(
+    _ files: PathList, in folder: Directory, _ faults: Seams,
+    as name: (ContainerPath) throws -> ContainerPath
+  ) throws {
+    let target = try target()
+    var (batch, bytes): ([Sealed], UInt64) = ([], 0)
+    for plain in files {
+      guard let status = try folder.status(plain) else { continue }
+      let sealed = try name(plain)
+      try seal(plain, status, in: folder, as: sealed, to: target)
+      batch.append((plain, status, sealed))
+      bytes += status.size
+      if batch.count < Self.batch.files, bytes < Self.batch.bytes { continue }
+      try finish(batch, in: folder, faults)
+      (batch, bytes) = ([], 0)
+    }
+    try finish(batch, in: folder, faults)
   }
 
   /// A plain file with its status when it was read, and the name of the sealed one, which is complete under its temporary name.
   private typealias Sealed = (plain: ContainerPath, status: FileStatus, name: ContainerPath)
 
   /// Writes a file sealed beside it, whatever it starts like: what only looks like an age file may hold a secret.
-  ///
-  /// - Returns: nil when it is gone, or is a vault, which is encrypted itself: its rollback needs no key.
   private func seal(
-    _ name: ContainerPath, in folder: Directory, to target: AgeTarget, _ names: inout SealedNames
-  ) throws -> Sealed? {
-    guard let status = try folder.status(name), try !names.isVault(name, in: folder) else { return nil }
-    let sealed = try names.add(for: name, in: folder)
-    let temporary = SealedNames.temporary(sealed)
+    _ name: ContainerPath, _ status: FileStatus, in folder: Directory, as sealed: ContainerPath,
+    to target: AgeTarget
+  ) throws {
+    let temporary = Self.temporary(sealed)
     try folder.withWritableParent(of: name) {
       try folder.removeFile(temporary, missingIsFine: true)
       let file = try folder.createFile(temporary)
@@ -80,7 +100,6 @@ struct Sealing: Codable, Sendable {
       // A rollback recognizes by the time what was replaced.
       try folder.setModified(status.modified, of: temporary)
     }
-    return (name, status, sealed)
   }
 
   /// Puts sealed files in the place of plain ones.
@@ -89,7 +108,7 @@ struct Sealing: Codable, Sendable {
     try folder.syncFileSystem()
     for file in batch {
       try folder.withWritableParent(of: file.name) {
-        try folder.rename(SealedNames.temporary(file.name), in: folder, to: file.name)
+        try folder.rename(Self.temporary(file.name), in: folder, to: file.name)
       }
       try faults.reach(.sealed)
     }
@@ -118,78 +137,55 @@ struct Sealing: Codable, Sendable {
   }
 }
 
-/// The names of sealed files. In undo entries they follow from those of the plain files. Conflict copies have names of the
-/// app, which may look like those: there a list says which ones are sealed.
-private struct SealedNames {
+/// The files that are to be sealed, and the names of sealed ones. In undo entries these follow from those of the plain
+/// files. Conflict copies have names of the app, which may look like those: there a list says which ones are sealed.
+extension Sealing {
   /// A file of the state directory: paths below `conflict`.
-  private static let file: ContainerPath = "sealed"
+  private static let sealedCopies: ContainerPath = "sealed"
   /// Files of undo entries that describe them.
   private static let records = Set([UndoRecord.file, LateWrites.file, LateWrites.unmarked].map(\.nameString))
 
-  private let state: Directory
-  /// The sealed conflict copies; nil for undo entries.
-  private var listed: Set<ContainerPath>?
-  /// The vaults that undo entries keep, by the entry's folder.
-  private var vaults: [ContainerPath: Set<ContainerPath>] = [:]
-
-  init(of place: ContainerPath, in state: Directory) throws {
-    self.state = state
-    guard place == StateDirectory.conflict else { return }
-    guard try state.status(Self.file) != nil else {
-      listed = []
-      return
-    }
-    let paths: [ContainerPath] = try StateRecord.read(
-      Self.file, in: state, damaged: "the list of encrypted conflict copies is corrupt")
-    listed = Set(paths)
+  private static func sealedCopies(in state: Directory) throws -> Set<ContainerPath> {
+    guard try state.status(sealedCopies) != nil else { return [] }
+    let paths: [ContainerPath] = try state.record(
+      sealedCopies, damaged: "the list of encrypted conflict copies is corrupt")
+    return Set(paths)
   }
 
-  /// The name that a file has until it is complete.
-  static func temporary(_ sealed: ContainerPath) -> ContainerPath { sealed.withSuffix(".new") }
+  /// The name that a sealed file has until it is complete: a crash may leave it.
+  private static func temporary(_ sealed: ContainerPath) -> ContainerPath { sealed.withSuffix(".new") }
 
-  /// Whether a file is sealed, or one that a crash left incomplete, or describes an undo entry.
-  func contains(_ path: ContainerPath) -> Bool {
-    let name = path.nameString
-    if let listed {
-      return listed.contains(path) || name.hasSuffix(".new") && listed.contains { Self.temporary($0) == path }
+  private static func files(
+    in folder: Directory, where isPlain: (ContainerPath) throws -> Bool
+  ) throws -> PathList {
+    var files = PathList()
+    try folder.walk { entry in
+      if entry.status.type == .file, try isPlain(entry.path) { files.append(entry.path) }
+      return .into
     }
-    return Self.records.contains(name) || name.hasSuffix(".age") || name.hasSuffix(".age.new")
+    return files
   }
 
-  /// Whether an undo entry keeps a file as a vault, by its record.
-  mutating func isVault(_ path: ContainerPath, in folder: Directory) throws -> Bool {
-    guard listed == nil, try AgeHeader.isPresent(in: folder.prefix(of: path, AgeHeader.probeLength)) else {
-      return false
-    }
-    let entry = path.parent
-    if let known = vaults[entry] { return known.contains(path) }
-    var found: Set<ContainerPath> = []
-    // All of an entry whose record is corrupt is sealed.
-    if let record = try? UndoRecord(in: folder.directory(entry)) {
-      for change in record.changes where change.granularity == .vault {
-        for name in [change.kept, change.settingsAfter].compactMap({ $0 }) {
-          found.insert(entry.appending(name: name.bytes))
-        }
+  /// The kept files that are not sealed. A vault is encrypted itself: its rollback needs no key.
+  private static func plainFiles(ofUndosIn undos: Directory) throws -> PathList {
+    var vaults: [ContainerPath: Set<ContainerPath>] = [:]
+    return try files(in: undos) { path in
+      let name = path.nameString
+      guard !records.contains(name), !name.hasSuffix(".age"), !name.hasSuffix(".age.new") else {
+        return false
       }
+      guard try AgeHeader.isPresent(in: undos.prefix(of: path, AgeHeader.probeLength)) else { return true }
+      let known = vaults[path.parent] ?? self.vaults(in: path.parent, undos)
+      vaults[path.parent] = known
+      return !known.contains(path)
     }
-    vaults[entry] = found
-    return found.contains(path)
   }
 
-  /// The name for a sealed file, on disk in the list when this returns. In an undo entry a file of this name was sealed
-  /// before a crash, and is replaced.
-  mutating func add(for name: ContainerPath, in folder: Directory) throws -> ContainerPath {
-    var sealed = UndoEntry.sealed(name)
-    guard var listed else { return sealed }
-    while try folder.status(sealed) != nil
-      || (!listed.contains(sealed) && folder.status(Self.temporary(sealed)) != nil)
-    {
-      sealed = sealed.withSuffix("~")
-    }
-    guard listed.insert(sealed).inserted else { return sealed }
-    try state.replace(Self.file, with: StateRecord.encode(listed.sorted()))
-    self.listed = listed
-    return sealed
+  /// The vaults that an undo entry keeps, by its record; none where that is corrupt: then all of it is sealed.
+  private static func vaults(in entry: ContainerPath, _ undos: Directory) -> Set<ContainerPath> {
+    guard let record = try? UndoRecord(in: undos.directory(entry)) else { return [] }
+    let names = record.changes.filter { $0.granularity == .vault }.flatMap(\.files)
+    return Set(names.map { entry.appending(name: $0.bytes) })
   }
 }
 
@@ -211,10 +207,9 @@ extension Sealing {
   private static func earlierNames(
     of secrets: [MovedSecret], in state: Directory, _ container: Container
   ) throws -> [Setting] {
-    guard try state.status(StateDirectory.undo)?.type == .directory else { return [] }
-    let undos = try state.directory(StateDirectory.undo)
     var found: [Setting] = []
-    for folder in try undos.names().map({ try undos.directory(ContainerPath(name: $0)) }) {
+    for transaction in try Journal(state: state).transactions(in: StateDirectory.undo) {
+      let folder = try state.directory(StateDirectory.folder(StateDirectory.undo, transaction))
       guard let record = try? UndoRecord(in: folder) else { continue }
       for change in record.changes {
         let path = change.path.ofPreferencesBackup ?? change.path
@@ -222,7 +217,7 @@ extension Sealing {
           change.granularity == .settings || container.isSettings(path)
             || secrets.contains(where: { $0.path == path })
         else { continue }
-        for name in [change.kept, change.settingsAfter].compactMap({ $0 }) {
+        for name in change.files {
           // A larger file is not a settings file.
           guard let status = try folder.status(name), status.type == .file, status.size <= 64 << 20,
             let file = try? SettingsFile(bytes: folder.contents(name), path: change.path.description)
@@ -243,8 +238,8 @@ extension Sealing {
 
   private static func moved(in state: Directory) throws -> Sealing? {
     guard try state.status(file) != nil else { return nil }
-    return try StateRecord.read(
-      file, in: state, damaged: "the list of settings that were moved to the vault is corrupt")
+    return try state.record(
+      file, damaged: "the list of settings that were moved to the vault is corrupt")
   }
 
   /// Adds its settings to that list.
@@ -252,7 +247,7 @@ extension Sealing {
     var moved = try Self.moved(in: state) ?? Sealing(recipients: [], settings: [])
     moved.settings += settings.filter { !moved.settings.contains($0) }
     moved.recipients = recipients
-    try state.replace(Self.file, with: StateRecord.encode(moved))
+    try state.replaceRecord(Self.file, with: moved)
   }
 
   /// Has a stage keep sealed what it takes out of such settings.

@@ -12,8 +12,6 @@ package struct UndoEntry {
   let directory: Directory
   /// What opens files that are sealed.
   let keys: AgeKeys
-  /// Whether a file that was written to since it was replaced comes back as it is.
-  var takesChanged = false
 
   package var transaction: TransactionID { record.transaction }
   package var kind: TransactionLogEntry.Kind { record.kind }
@@ -92,17 +90,16 @@ extension UndoEntry {
 
   /// Opens all that is sealed, before anything is staged.
   func check() throws {
-    for name in record.changes.flatMap({ [$0.kept, $0.settingsAfter].compactMap { $0 } })
-    where try isSealed(name) { try opening(name) { _ in } }
+    for name in record.changes.flatMap(\.files) where try isSealed(name) { try opening(name) { _ in } }
   }
 
   /// Stages what was at a path before.
   ///
-  /// - Throws: ``DrydockError``: `conflict` when what is kept was written to since, unless that is taken as it is;
-  ///   `nothingToUndo` when it is gone.
-  func putBack(_ change: ChangeRecord, on staged: StagedContainer) throws {
+  /// - Parameter takesChanged: whether a file that was written to since it was replaced comes back as it is.
+  /// - Throws: ``DrydockError``: `conflict` when what is kept was written to since; `nothingToUndo` when it is gone.
+  func putBack(_ change: ChangeRecord, on staged: StagedContainer, takesChanged: Bool = false) throws {
     guard let name = change.kept, let before = change.before else { return }
-    try requireUnchanged(change, on: staged)
+    if !takesChanged { try requireUnchanged(change, on: staged) }
     guard let status = try status(name) else {
       throw DrydockError(
         .nothingToUndo, "the version that was kept is gone; restore it from a backup",
@@ -121,7 +118,7 @@ extension UndoEntry {
   /// What is kept must be what was replaced: a program may still have had it open. What was written through another hard link is
   /// the content of both names again.
   func requireUnchanged(_ change: ChangeRecord, on staged: StagedContainer) throws {
-    guard !takesChanged, let name = change.kept, let before = change.before, let status = try status(name),
+    guard let name = change.kept, let before = change.before, let status = try status(name),
       status.links == 1
     else { return }
     let size = try isSealed(name) ? opening(name, \.plainSize) : status.size

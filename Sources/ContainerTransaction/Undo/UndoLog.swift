@@ -20,9 +20,8 @@ struct UndoLog {
 
   /// The log as a rollback reads it.
   init(_ container: Container, _ deviceKeys: DeviceKeys? = nil) throws {
-    try StateDirectory.requireReadable(container)
     try self.init(
-      states: StateDirectory.readable(of: container).states,
+      states: StateDirectory.readable(of: container, isRequired: true).states,
       keys: AgeKeys(identities: deviceKeys?.identities ?? []))
   }
 

@@ -25,8 +25,8 @@ struct UndoRecord: Codable, Sendable {
 
 extension UndoRecord {
   init(in folder: Directory) throws {
-    self = try StateRecord.read(
-      Self.file, in: folder, damaged: "the record of a transaction is corrupt, so it cannot be undone")
+    self = try folder.record(
+      Self.file, damaged: "the record of a transaction is corrupt, so it cannot be undone")
   }
 
   /// Writes the file, a part of the changes at a time: encoding all of them takes two kilobytes of memory for each.
@@ -34,14 +34,14 @@ extension UndoRecord {
     var rest = self
     rest.changes = ChangeRecords()
     // The first key of all.
-    let (start, end) = (Array(#"{"changes":["#.utf8), try StateRecord.encode(rest))
+    let (start, end) = (Array(#"{"changes":["#.utf8), try rest.stateRecord())
     guard end.starts(with: start) else {
-      return try folder.create(Self.file, StateRecord.encode(self))
+      return try folder.create(Self.file, stateRecord())
     }
     try folder.create(Self.file) { write in
       try write(start)
       for first in stride(from: 0, to: changes.count, by: 1000) {
-        let part = try StateRecord.encode(Array(changes[first...].prefix(1000)))
+        let part = try Array(changes[first...].prefix(1000)).stateRecord()
         try write((first == 0 ? [] : [UInt8(ascii: ",")]) + part.dropFirst().dropLast())
       }
       try write(Array(end.dropFirst(start.count)))
@@ -101,6 +101,9 @@ struct ChangeRecord: Codable, Sendable {
   var kept: ContainerPath?
   /// The name of a copy of the new settings file or vault there, so that keys or items can be compared later.
   var settingsAfter: ContainerPath?
+
+  /// The names of its files in the entry's folder.
+  var files: [ContainerPath] { [kept, settingsAfter].compactMap { $0 } }
 
   private enum CodingKeys: String, CodingKey {
     case path, before, after, kept, settingsAfter

@@ -70,7 +70,7 @@ struct RecoverCommand: Subcommand {
     // A restore that was to make the container may have been killed before there was one.
     let planned = try Container.planned(at: container.path, configuration: configuration)
     let opened: Container
-    if let planned, try StateDirectory.existing(for: planned, .beside) != nil {
+    if let planned, try StateDirectory.existing(for: planned) != nil {
       opened = planned
     } else {
       opened = try Container(at: container.path, configuration: configuration, instance: container.instance)

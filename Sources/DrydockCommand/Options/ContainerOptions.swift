@@ -185,7 +185,7 @@ struct WaitOptions: ParsableArguments {
     options.lockTimeout = try Self.lockTimeout(lockTimeout)
     options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
     options.seams = try Self.faults()
-    options.commit = try Self.preference()
+    options.commit = try Self.strategy()
     options.deviceKeys = try deviceKeys?.deviceKeys()
     options.requiresVisible = use?.requireVisible ?? false
     return options
@@ -204,12 +204,11 @@ struct WaitOptions: ParsableArguments {
 
   /// `DRYDOCK_COMMIT`, the commit strategy: `exchange` fails where only journaled replacement works, `in-place` always
   /// uses journaled replacement.
-  private static func preference() throws -> CommitPreference {
-    guard let name = Environment["COMMIT"] else { return .automatic }
-    if let preference = CommitPreference(rawValue: name) { return preference }
-    throw UsageError(
-      "DRYDOCK_COMMIT is \(name): one of "
-        + CommitPreference.allCases.map(\.rawValue).joined(separator: ", "))
+  private static func strategy() throws -> StateDirectory.Place? {
+    guard let name = Environment["COMMIT"], name != "automatic" else { return nil }
+    if let place = StateDirectory.Place(rawValue: name) { return place }
+    let strategies = ["automatic"] + StateDirectory.Place.allCases.map(\.rawValue)
+    throw UsageError("DRYDOCK_COMMIT is \(name): one of \(strategies.joined(separator: ", "))")
   }
 
   /// For tests: `DRYDOCK_KILL_AT=exchanged` makes the process die at that step of a commit, `moved:3` when it comes

@@ -35,7 +35,7 @@ package struct GoldenText: Sendable {
     of container: Container, volatile: VolatileValues = VolatileValues(), deviceKeys: DeviceKeys? = nil
   ) throws {
     let stage = try DiscardedStage(on: container)
-    try self.init(of: ContentSide(live: stage, .whole), volatile: volatile, deviceKeys: deviceKeys)
+    try self.init(of: ContentSide(live: stage, isWhole: true), volatile: volatile, deviceKeys: deviceKeys)
   }
 
   /// A side of a comparison.

@@ -1,74 +1,6 @@
-import AppContainer
-import AppStores
-import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
-
-/// Refuses a container that is in use, and keeps its databases locked while it is changed.
-struct UseGuard {
-  /// Exclusive locks on every database of the container, by main file.
-  let locks: [ContainerPath: DatabaseLock]
-  /// What could not be seen; nil when everything was.
-  let unseen: UnseenProcesses?
-
-  /// - Parameters:
-  ///   - own: other directories that Drydock itself has open.
-  ///   - index: the container as it is now.
-  ///   - requiresVisible: refuses where a process may have the container open without being seen.
-  /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path; `notVisible`.
-  init(
-    _ container: Container, root: Directory, own: [Directory], index: TreeIndex, requiresVisible: Bool = false
-  ) throws {
-    var roots = [try root.status().identity: ContainerPath.root]
-    for group in root.groups { roots[try group.root.status().identity] = .group(group.id) }
-    let known = [root] + root.groups.map(\.root) + own
-    let search = OpenFileSearch(
-      inodes: container.isScratch ? [:] : roots, tree: container.isScratch ? nil : InodePaths(index),
-      own: Set(known.map(\.descriptor.rawValue)), owner: try Self.owner(root.status())
-    ).run()
-    guard search.found.isEmpty else {
-      let advice =
-        search.found.allSatisfy(\.isWorkingDirectory) ? "leave that directory" : "close it"
-      throw DrydockError(
-        .inUse, "in use: \(search.found.shown); \(advice) and run it again", path: container.root)
-    }
-    unseen = search.unseen.isEmpty ? nil : search.unseen
-    if requiresVisible, let unseen {
-      throw DrydockError(
-        .notVisible,
-        "not all processes can be seen: \(unseen.description); run this as root and outside of "
-          + "containers", path: container.root)
-    }
-    var locks: [ContainerPath: DatabaseLock] = [:]
-    let units = try index.databaseCandidates(named: root.databases).compactMap { path in
-      try root.status(path).flatMap { try root.databaseUnit(path, status: $0) }.map { (path, $0) }
-    }
-    try requireOpenFiles(units.count, for: "databases, which are kept locked", path: container.root)
-    for (path, unit) in units {
-      guard let lock = try Self.lock(unit.main, in: root) else {
-        throw DrydockError(
-          .inUse, "in use: another program holds SQLite's lock on \(path); close it and run it again",
-          path: container.root)
-      }
-      locks[path] = lock
-    }
-    self.locks = locks
-  }
-
-  /// The only user whose processes may be an app that changes the container: nobody else may write there, except for root,
-  /// whose services are not the app. Nil when everybody may.
-  private static func owner(_ status: FileStatus) -> UInt32? { status.mode & 0o022 == 0 ? status.user : nil }
-
-  /// As with open files: a program that is just being started holds this process's locks for a moment, too.
-  static func lock(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
-    for _ in 0..<3 {
-      if let lock = try DatabaseLock.acquire(main, in: root) { return lock }
-      Thread.sleep(forTimeInterval: 0.05)
-    }
-    return try DatabaseLock.acquire(main, in: root)
-  }
-}
 
 package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
   package var process: Int32
@@ -104,11 +36,20 @@ struct OpenFileSearch {
   /// The inodes, with a path that leads to each; none in a scratch container, which no other process uses.
   let inodes: [FileIdentity: ContainerPath]
   /// The inodes of a whole tree.
-  var tree: InodePaths?
+  private let tree: InodePaths?
   /// Descriptors of this process that are Drydock's own.
   let own: Set<Int32>
   /// The only user, besides root, whose processes may use what is looked for; nil when all may.
-  var owner: UInt32?
+  let owner: UInt32?
+  /// The lower halves of the inodes' numbers: in the upper one an overlay puts the layer.
+  private let halves: Set<UInt32>
+
+  init(
+    inodes: [FileIdentity: ContainerPath], tree: InodePaths? = nil, own: Set<Int32>, owner: UInt32? = nil
+  ) {
+    (self.inodes, self.tree, self.own, self.owner) = (inodes, tree, own, owner)
+    halves = Set(inodes.keys.map { InodePaths.half($0.inode) })
+  }
 
   /// The path of an inode; nil for one that is not looked for.
   func path(of identity: FileIdentity) -> ContainerPath? { inodes[identity] ?? tree?[identity] }
@@ -116,6 +57,12 @@ struct OpenFileSearch {
   /// Whether an inode is looked for, which takes no search for its path.
   func contains(_ identity: FileIdentity) -> Bool {
     inodes[identity] != nil || tree?.contains(identity) == true
+  }
+
+  /// Whether an inode of this number may be looked for.
+  func mayContain(_ inode: UInt64) -> Bool {
+    let half = InodePaths.half(inode)
+    return halves.contains(half) || tree?.contains(half: half) == true
   }
 
   typealias Result = (found: [OpenFile], unseen: UnseenProcesses)
