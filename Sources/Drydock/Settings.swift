@@ -3,6 +3,7 @@ import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Formats
+import MigrationEngine
 
 extension Container {
   /// The settings in a file, by key; nil when there is no file.
@@ -79,28 +80,8 @@ extension SettingsChange {
         return PlannedSettings(file: file, isUnchanged: present != nil, report: report)
       }
       try store?.requireWritable(settings, path.description)
-      for key in before.differingKeys(from: settings) {
-        let (old, name) = (file, redactor.shown(name: key.text))
-        try file.set(settings[key], for: key.text, shown: name)
-        guard let value = settings[key], let fitting = file.root[key] else { continue }
-        report.notes += old.notes(on: value, as: fitting, for: key.text).map { "`\(name)`: \($0)" }
-      }
-      if let loss = file.loss {
-        throw DrydockError(
-          .unsupported, "the setting `\(redactor.shown(name: loss.key))` \(loss.problem)")
-      }
+      report.notes = try file.adopt(settings, redactor) { DrydockError(.unsupported, $0) }
       return PlannedSettings(file: file, isUnchanged: file == present, report: report)
     } catch let error as DrydockError { throw error.at(path.description) }
-  }
-}
-
-extension SettingsFile {
-  /// Sets a value as the format represents it, or removes it.
-  ///
-  /// - Throws: ``DrydockError`` with code `unsupported`.
-  fileprivate mutating func set(_ value: PropertyListValue?, for key: String, shown name: String) throws {
-    do { try set(value, for: key) } catch let error as UnfitSetting {
-      throw DrydockError(.unsupported, "the setting `\(name)` \(error.problem)")
-    }
   }
 }

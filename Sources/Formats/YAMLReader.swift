@@ -67,7 +67,9 @@ package struct YAMLReader: Sendable {
   ) throws -> Choice? where Choice.RawValue == String {
     guard let node = mapping[key] else { return nil }
     let words = Choice.allCases.map(\.rawValue)
-    guard case .string(let word) = node.scalar?.value, let choice = Choice(rawValue: word) else {
+    // The word `null` is not text in YAML.
+    let value = node.isNull ? .string("null") : node.scalar?.value
+    guard case .string(let word) = value, let choice = Choice(rawValue: word) else {
       let written = node.scalar?.source ?? ""
       throw node.position.error(
         "`\(key)` of \(what) is one of \(words.joined(separator: ", ")), not \(node.summary)"

@@ -75,7 +75,6 @@ import Testing
         let step =
           "defaults.patch: {key: \(key), patch: [{op: move, from: /a, path: /z}, {op: add, path: /n, value: 2}]}"
         var lane = try StepLab(lab, step)
-        #expect(lane.reversal == .byPriorValues)
         _ = try lane.apply()
         #expect(try lane.stage.settings() != before)
         #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }

@@ -121,8 +121,8 @@ import Testing
       try Lab.with { lab in
         try lab.set(["state": before, "x": 1])
         var lane = try StepLab(lab, Self.step)
-        #expect(lane.reversal == .byPriorValues)
         #expect(try lane.apply() == [])
+        #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
         #expect(try lane.stage.settings() == ["state": after, "x": 1])
         #expect(try lane.revert() == [])
         #expect(try lane.stage.settings() == ["state": before, "x": 1])

@@ -26,8 +26,8 @@ import Testing
     try lab.set(before)
     let step = "defaults.move-to-file: {key: s, to: \(Self.file), reference: !date 2026-11-21\(arguments)}"
     var lane = try StepLab(lab, step)
-    #expect(lane.reversal == .byPriorValues)
     #expect(try lane.apply() == [])
+    #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
     #expect(try lane.stage.text(Self.file) == text)
     #expect(try lane.stage.settings()?["s"]?.typeName == "date")
     #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }

@@ -20,8 +20,6 @@ struct StepLab {
     stage = try DiscardedStage(on: lab.container, options: lab.options)
   }
 
-  var reversal: Reversal { operation.reversal }
-
   mutating func apply() throws -> [String] {
     var recorded = PriorValues()
     let notes = try operation.apply(to: stage, &recorded)

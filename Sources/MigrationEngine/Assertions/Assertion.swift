@@ -15,18 +15,17 @@ protocol AssertionBody: Sendable {
   var sql: SQLAssertion? { get }
   /// Whether something must exist, so that an empty container does not pass.
   var demandsSomething: Bool { get }
-  /// - Parameter isBefore: whether this is the state before the migration that it will be compared with.
-  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation
-  /// - Parameters:
-  ///   - before: the observation before the migration; nil in `check:`.
-  ///   - redactor: hides secrets in the verdict.
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict
+  /// What it compares with, in the state before the migration; nil when it does not.
+  func observe(_ stage: StagedContainer) throws -> Observation?
+  /// - Parameter before: the observation before the migration; nil in `check:`.
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict
 }
 
 extension AssertionBody {
   var before: YAMLPosition? { nil }
   var needsVault: Bool { false }
   var sql: SQLAssertion? { nil }
+  func observe(_ stage: StagedContainer) throws -> Observation? { nil }
 }
 
 /// One thing that must be true of a container: a line of `check:` or `verify:` in a migration, or a part of `expect:` in a
@@ -66,9 +65,7 @@ package struct Assertion: Sendable {
   var problemAsCheck: DrydockError? {
     before?.error("`check` runs before the migration: `before` has nothing to compare with; use `verify`")
   }
-}
 
-extension Assertion {
   /// What it compares with, in a container that is not migrated yet.
   ///
   /// - Returns: nil when it does not compare with that, or cannot; then with the reason.
@@ -77,11 +74,7 @@ extension Assertion {
   ) {
     guard before != nil else { return (nil, []) }
     do {
-      let observation = try body.observe(stage, isBefore: true)
-      if case .noDatabase(_, let place) = observation {
-        return (nil, [AssertionFailure(place, "the database is absent before migrating")])
-      }
-      return (observation, [])
+      return (try body.observe(stage), [])
     } catch let failure as AssertionFailure {
       return (nil, [failure])
     }
@@ -92,10 +85,7 @@ extension Assertion {
   /// - Throws: what cannot be looked at at all, such as a suite that `drydock.yaml` does not have.
   package func failures(in stage: StagedContainer, before: Observation?) throws -> [AssertionFailure] {
     do {
-      let now = try body.observe(stage, isBefore: false)
-      if case .noDatabase(_, let place) = now { return [AssertionFailure(place, "the database is absent")] }
-      guard case .failed(let failures) = body.judge(now, before: before, stage.redactor)
-      else { return [] }
+      guard case .failed(let failures) = try body.judge(stage, before: before) else { return [] }
       return failures
     } catch let failure as AssertionFailure {
       return [failure]
@@ -105,7 +95,7 @@ extension Assertion {
   }
 }
 
-package struct AssertionFailure: Error, Sendable, Equatable {
+package struct AssertionFailure: Error, Sendable {
   /// Where in the container; secrets are hidden.
   package var place: String
   /// What is wrong, without the place, and the values; nil where the message says it all.
@@ -122,51 +112,28 @@ package struct AssertionFailure: Error, Sendable, Equatable {
     (self.place, self.message, self.expected, self.found) = (place, message, expected, found)
     (self.position, self.sentence) = (position, sentence ?? "\(place): \(message)")
   }
-
-  package static func == (left: Self, right: Self) -> Bool {
-    (left.place, left.message, left.expected, left.found) == (
-      right.place, right.message, right.expected, right.found
-    )
-  }
 }
 
-/// What an assertion saw in a container.
+/// What an assertion saw before the migration.
 package enum Observation: Equatable, Sendable {
-  /// The database is not in the container; its name, and where it would be.
-  case noDatabase(String, place: String = "")
-  /// A query's rows, the names of their columns, and where the database is.
-  case rows([[PropertyListValue?]], columns: [String], place: String = "")
-  /// A setting, nil when it is absent, and its file.
+  /// A query's rows; nil when the database did not exist.
+  case rows([[PropertyListValue?]]?)
+  /// A setting, nil when it was absent, and its file.
   case setting(PropertyListValue?, file: String)
-  /// The paths that match; for each the text in it, where that is asked for.
-  case paths([String], texts: [String?])
-  /// Vault items, and where the vault is.
-  case items([VaultItem], place: String)
-  /// Whether a path has Apple's flag, and its protection; nil when it is absent.
-  case marks(Marks?)
-  /// What Room would refuse of a database, and its version.
-  case room([SchemaDrift], version: Int)
-
-  /// The values of settings and columns in it.
-  var values: [PropertyListValue] {
-    switch self {
-    case .rows(let rows, _, _): rows.flatMap { $0.compactMap { $0 } }
-    case .setting(let value, _): [value].compactMap { $0 }
-    case .noDatabase, .paths, .items, .marks, .room: []
-    }
-  }
-
-  package struct Marks: Equatable, Sendable {
-    var isExcluded: Bool
-    var protection: ProtectionClass?
-  }
+  /// How many paths matched.
+  case count(Int)
+  case items([VaultItem])
 }
 
-enum Verdict: Equatable, Sendable {
+enum Verdict: Sendable {
   case passed
   /// It could not run, neither before nor after: a note, not a failure.
   case notRun(String)
   case failed([AssertionFailure])
+
+  static func notRun(missing database: NamedDatabase) -> Verdict {
+    .notRun("the database \(database.name) is not in the container, so this could not be checked")
+  }
 
   static func failed(_ sentence: String) -> Verdict {
     .failed([AssertionFailure("", sentence, sentence: sentence)])

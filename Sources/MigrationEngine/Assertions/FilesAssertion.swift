@@ -46,19 +46,18 @@ struct FilesAssertion: AssertionBody {
     }
   }
 
-  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
-    var paths = try selection.matches(in: stage)
-    // A pattern skips Drydock's own files.
-    if selection.path == nil { paths.removeAll { stage.isHistory($0) || stage.live.isState($0) } }
-    guard pattern != nil else { return .paths(paths.map(\.description), texts: []) }
-    paths = try paths.filter { try stage.status(of: $0)?.type == .file }
-    return .paths(
-      paths.map(\.description), texts: try paths.map { String(validating: try stage.read($0), as: UTF8.self) }
-    )
+  func observe(_ stage: StagedContainer) throws -> Observation? { .count(try paths(in: stage).count) }
+
+  private func paths(in stage: StagedContainer) throws -> [ContainerPath] {
+    let paths = try selection.matches(in: stage).filter { path in
+      // A pattern skips Drydock's own files.
+      selection.path != nil || !stage.isHistory(path) && !stage.live.isState(path)
+    }
+    return try pattern == nil ? paths : paths.filter { try stage.status(of: $0)?.type == .file }
   }
 
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
-    guard case .paths(let paths, let texts) = now else { return .failed("`\(selection)` was not looked for") }
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict {
+    let paths = try paths(in: stage)
     let problem: String?
     switch expected {
     case .exists(true): problem = paths.isEmpty ? "this is absent" : nil
@@ -66,25 +65,25 @@ struct FilesAssertion: AssertionBody {
     case .count(let count):
       problem = paths.count == count ? nil : "there are \(paths.count) of these, expected \(count)"
     case .countBefore:
-      guard case .paths(let old, _) = before else { return .failed("nothing to compare `\(selection)` with") }
+      guard case .count(let old)? = before else { return .failed("nothing to compare `\(selection)` with") }
       problem =
-        paths.count == old.count
-        ? nil : "there are \(paths.count) of these, and there were \(old.count) before"
+        paths.count == old ? nil : "there are \(paths.count) of these, and there were \(old) before"
     }
     if let problem {
-      let found = selection.path == nil ? Self.list(paths) : nil
+      let found = selection.path == nil ? Self.list(paths.map(\.description)) : nil
       return .failed([AssertionFailure(selection.description, problem, found: found)])
     }
-    let failures = zip(paths, texts).compactMap { textFailure($0, $1, redactor) }
+    let failures = try paths.compactMap { try textFailure($0, stage) }
     return failures.isEmpty ? .passed : .failed(failures)
   }
 
-  private func textFailure(_ path: String, _ text: String?, _ redactor: Redactor) -> AssertionFailure? {
+  private func textFailure(_ path: ContainerPath, _ stage: StagedContainer) throws -> AssertionFailure? {
     guard let pattern, let regex = try? Regex(pattern) else { return nil }
+    let text = String(validating: try stage.read(path), as: UTF8.self)
     if let text, (try? regex.firstMatch(in: text)) != nil { return nil }
     return AssertionFailure(
-      path, text == nil ? "the file is not UTF-8 text" : "the file has no such text",
-      expected: "text that `\(redactor.shown(message: pattern))` matches")
+      path.description, text == nil ? "the file is not UTF-8 text" : "the file has no such text",
+      expected: "text that `\(stage.redactor.shown(message: pattern))` matches")
   }
 
   private static func list(_ paths: [String]) -> String? {
@@ -102,23 +101,20 @@ private struct MarkAssertion: AssertionBody {
 
   var demandsSomething: Bool { true }
 
-  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
-    .marks(
-      try stage.live.metadata(path).map { .init(isExcluded: $0.hasAppleFlag, protection: $0.protection) })
-  }
-
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict {
     let place = path.description
-    guard case .marks(let marks?) = now else { return .failed([AssertionFailure(place, "this is absent")]) }
+    guard let metadata = try stage.live.metadata(path) else {
+      return .failed([AssertionFailure(place, "this is absent")])
+    }
     guard let protection else {
-      return marks.isExcluded
+      return metadata.hasAppleFlag
         ? .passed : .failed([AssertionFailure(place, "this is not flagged as excluded from backups")])
     }
-    if marks.protection == protection { return .passed }
+    if metadata.protection == protection { return .passed }
     return .failed([
       AssertionFailure(
         place, "this has another protection class", expected: protection.rawValue,
-        found: marks.protection?.rawValue)
+        found: metadata.protection?.rawValue)
     ])
   }
 }

@@ -53,18 +53,26 @@ struct SQLAssertion: AssertionBody {
 
   var demandsSomething: Bool { true }
 
-  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
-    guard let place = try place(in: stage) else {
-      let known = stage.container.configuration.databases[database.name]?.first ?? path
-      return .noDatabase(database.name, place: known?.description ?? database.name)
-    }
+  func observe(_ stage: StagedContainer) throws -> Observation? {
+    if let place = try place(in: stage) { return .rows(try read(stage, at: place, isBefore: true).rows) }
+    if path != nil { throw absent(in: stage, " before migrating") }
+    return .rows(nil)
+  }
+
+  /// A database that a fixture expects.
+  private func absent(in stage: StagedContainer, _ when: String = "") -> AssertionFailure {
+    let known = stage.container.configuration.databases[database.name]?.first ?? path
+    return AssertionFailure(known?.description ?? database.name, "the database is absent\(when)")
+  }
+
+  private func read(
+    _ stage: StagedContainer, at place: ContainerPath, isBefore: Bool
+  ) throws -> (rows: [[PropertyListValue?]], columns: [String]) {
     do {
       return try stage.readRows(at: place) { db in
         let statement = try db.makeStatement(sql: isBefore ? queryBefore ?? query : query)
         let rows = try Row.fetchAll(statement)
-        return .rows(
-          rows.map { row in row.databaseValues.map(PropertyListValue.init) }, columns: statement.columnNames,
-          place: place.description)
+        return (rows.map { row in row.databaseValues.map(PropertyListValue.init) }, statement.columnNames)
       }
     } catch let error as DatabaseError {
       guard path != nil else {
@@ -95,30 +103,32 @@ struct SQLAssertion: AssertionBody {
     return line.count > 100 ? line.prefix(99) + "…" : line
   }
 
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
-    switch (now, before) {
-    case (.noDatabase(let name, _), .noDatabase), (.noDatabase(let name, _), nil):
-      return .notRun("the database \(name) is not in the container, so this could not be checked")
-    case (.noDatabase(let name, _), _):
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict {
+    var old: [[PropertyListValue?]]?
+    if case .rows(let rows)? = before { old = rows }
+    guard let place = try place(in: stage) else {
+      if path != nil { return .failed([absent(in: stage)]) }
+      if old == nil { return .notRun(missing: database) }
       return .failed(
-        "the database \(name) was there before, and is gone now: if it moved, add its new path under `databases:` in drydock.yaml"
+        "the database \(database.name) was there before, and is gone now: if it moved, add its new path under `databases:` in drydock.yaml"
       )
-    case (.rows(let rows, let columns, let place), _):
-      let text = RowText(columns: columns, redactor: redactor)
-      var old: [[PropertyListValue?]]?
-      if case .rows(let rows, _, _) = before { old = rows }
-      guard let wanted = expected ?? old else {
-        return .failed(
-          "the database \(database.name) did not exist before, so that there is nothing to compare with")
-      }
-      if rows == wanted { return .passed }
-      if path != nil { return differences(rows, wanted, text, "\(place): \(shown(redactor))") }
-      return .failed(
-        "the query gives \(text.text(rows)), "
-          + (expected == nil
-            ? "and gave \(text.text(wanted)) before" : "not \(text.row(wanted[0]).dropFirst().dropLast())"))
-    default: return .failed("the query gave no rows")
     }
+    let (rows, columns) = try read(stage, at: place, isBefore: false)
+    guard let wanted = expected ?? old else {
+      return .failed(
+        "the database \(database.name) did not exist before, so that there is nothing to compare with")
+    }
+    if rows == wanted { return .passed }
+    if path != nil {
+      let text = RowText(columns: columns, redactor: stage.redactor)
+      return differences(rows, wanted, text, "\(place): \(shown(stage.redactor))")
+    }
+    let redactor = stage.knowingRedactor(showing: rows.flatMap { $0.compactMap(\.self) })
+    let text = RowText(columns: columns, redactor: redactor)
+    return .failed(
+      "the query gives \(text.text(rows)), "
+        + (expected == nil
+          ? "and gave \(text.text(wanted)) before" : "not \(text.row(wanted[0]).dropFirst().dropLast())"))
   }
 
   /// So many rows are listed.

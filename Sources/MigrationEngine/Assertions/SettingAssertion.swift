@@ -20,7 +20,7 @@ struct DefaultsAssertion: AssertionBody {
   private let expected: Expected
   /// The name that the setting had before.
   private var was: String?
-  /// Whether a registered default counts as the value.
+  /// Whether a registered default counts as the value: in migrations, and not in fixtures.
   private var seesRegistered = true
 
   init(_ reader: YAMLReader) throws {
@@ -65,33 +65,33 @@ struct DefaultsAssertion: AssertionBody {
     if case .exists(false) = expected { false } else { true }
   }
 
-  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
-    let path = try target.path(in: stage)
-    let key = isBefore ? was ?? key : key
+  func observe(_ stage: StagedContainer) throws -> Observation? {
+    .setting(try value(of: was ?? key, in: stage), file: try target.path(in: stage).description)
+  }
+
+  private func value(of key: String, in stage: StagedContainer) throws -> PropertyListValue? {
     var stored: PropertyListValue?
     do {
       stored = try target.read(stage)?.root[key]
     } catch let error as DrydockError where error.code == .malformed && !seesRegistered {
-      throw AssertionFailure(path.description, "not a settings file: \(error.message)")
+      throw AssertionFailure(try target.path(in: stage).description, "not a settings file: \(error.message)")
     }
     switch expected {
     // Only the value is that which the app reads: what exists is stored.
     case .exists, .type: break
     default: if seesRegistered { stored = stored ?? target.registered(in: stage.container)[key] }
     }
-    return .setting(stored, file: path.description)
+    return stored
   }
 
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
-    guard case .setting(let value, let file) = now else {
-      return .failed("the setting `\(key)` could not be read")
-    }
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict {
+    let file = try target.path(in: stage).description
+    let value = try value(of: key, in: stage)
     let passed: Bool
-    let wanted: String
+    var wanted = ""
     switch expected {
     case .values(let values):
       passed = value.map { value in values.contains { $0.matches(value) } } ?? false
-      wanted = values.map { redactor.typed($0, of: key) }.joined(separator: " or ")
     case .exists(let exists):
       passed = (value != nil) == exists
       wanted = exists ? "there" : "absent"
@@ -99,10 +99,16 @@ struct DefaultsAssertion: AssertionBody {
       passed = value.map(type.includes) ?? false
       wanted = ([.int, .integer, .array].contains(type) ? "an " : "a ") + type.rawValue
     case .before:
-      passed = before == now
+      passed = before == .setting(value, file: file)
       wanted = "what it was before"
     }
     if passed { return .passed }
+    // The values of a fixture are made up.
+    let redactor =
+      seesRegistered ? stage.knowingRedactor(showing: [value].compactMap(\.self)) : stage.redactor
+    if case .values(let values) = expected {
+      wanted = values.map { redactor.typed($0, of: key) }.joined(separator: " or ")
+    }
     let shown = value.map { redactor.typed($0, of: key) } ?? "absent"
     if case .before = expected, case .setting(let old, _)? = before, old == nil {
       return .failed(

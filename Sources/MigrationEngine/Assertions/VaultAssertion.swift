@@ -46,14 +46,16 @@ struct VaultAssertion: AssertionBody {
   var needsVault: Bool { true }
   var demandsSomething: Bool { true }
 
-  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
-    .items(try stage.vault().map(selection.items) ?? [], place: stage.container.vaultPath.description)
+  func observe(_ stage: StagedContainer) throws -> Observation? { .items(try items(in: stage)) }
+
+  private func items(in stage: StagedContainer) throws -> [VaultItem] {
+    try stage.vault().map(selection.items) ?? []
   }
 
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
-    guard case .items(let items, _) = now else { return .failed("the vault could not be looked into") }
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict {
+    let items = try items(in: stage)
     var old: [VaultItem] = []
-    if case .items(let items, _) = before { old = items }
+    if case .items(let items)? = before { old = items }
     switch wanted {
     case .exists(let exists):
       if exists == !items.isEmpty { return .passed }
@@ -90,26 +92,24 @@ private struct VaultContentAssertion: AssertionBody {
   var needsVault: Bool { true }
   var demandsSomething: Bool { !items.isEmpty }
 
-  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
+  private func found(in stage: StagedContainer) throws -> [VaultItem] {
     let path = stage.container.vaultPath
-    guard try stage.live.status(path) != nil else { return .items([], place: path.description) }
+    guard try stage.live.status(path) != nil else { return [] }
     guard let keys = stage.deviceKeys else {
       throw AssertionFailure(path.description, "the vault cannot be opened: no device key is given")
     }
     do {
-      let vault = try Vault(opening: stage.live.contents(path), with: keys, path: path.description)
-      return .items(vault.sorted, place: path.description)
+      return try Vault(opening: stage.live.contents(path), with: keys, path: path.description).sorted
     } catch let error as DrydockError where error.code == .vaultLocked || error.code == .badVault {
       throw AssertionFailure(path.description, "the vault cannot be opened: \(error.message)")
     }
   }
 
   /// Values are made up, and still not shown.
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
-    guard case .items(let items, let place) = now else {
-      return .failed("the vault could not be looked into")
-    }
-    var found = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict {
+    let place = stage.container.vaultPath.description
+    let items = try found(in: stage).map { ($0.id, $0) }
+    var found = Dictionary(items, uniquingKeysWith: { first, _ in first })
     var failures = self.items.flatMap { expected in
       Self.failures(expected.item, found.removeValue(forKey: expected.item.id), "\(place): \(expected.item)")
         .map {

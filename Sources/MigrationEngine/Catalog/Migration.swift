@@ -124,7 +124,7 @@ extension Migration {
       return StepOutline(
         migration: number, index: index, position: step.position, operation: step.operation.name,
         announcedLoss: effects.announcedLoss, converted: effects.converted, writing: effects.writing,
-        isEmpty: step.toolSQL?.up.isBlank == true)
+        isEmpty: step.toolSQL?.script.up.isBlank == true)
     }
   }
 }

@@ -83,16 +83,7 @@ struct MigrationFiles: Sendable {
       }
     }
   }
-}
 
-/// The files that steps name, noted while the steps are read.
-private final class NamedFiles: Sendable {
-  let names = Mutex<Set<String>>([])
-
-  func insert(_ name: String) { names.withLock { _ = $0.insert(name) } }
-}
-
-extension MigrationFiles {
   /// Reads files of a directory of migrations, which are one migration.
   init(of names: [String], in folder: Directory, display: String) throws {
     self.init(directory: display, isDirectory: false)
@@ -125,9 +116,7 @@ extension MigrationFiles {
       }
     }
   }
-}
 
-extension MigrationFiles {
   /// The checksum of the files that the migration uses, with normalized line ends; and those that earlier versions recorded
   /// for the same files: over all files of a directory, and with the line ends as they are.
   func checksums() throws -> [SHA256.Digest] {
@@ -175,4 +164,11 @@ extension MigrationFiles {
     }
     return try digest.finalize()
   }
+}
+
+/// The files that steps name, noted while the steps are read.
+private final class NamedFiles: Sendable {
+  let names = Mutex<Set<String>>([])
+
+  func insert(_ name: String) { names.withLock { _ = $0.insert(name) } }
 }

@@ -91,9 +91,7 @@ struct MigrationParser {
     }
     return (name, pair.keyPosition, pair.value)
   }
-}
 
-extension MigrationParser {
   /// A `.sql` file as a migration: one `sql` step for each database.
   ///
   /// An error in a directive or a part goes to ``problems``, and the rest is read.

@@ -145,7 +145,7 @@ struct StatementCheck {
       check(step.operation)
       switch step.operation.kind {
       case .sql(let sql): run(sql.up, of: sql, destructive: sql.destructive?.text)
-      case .toolSQL(let sql): run(sql.up, of: sql, inTransaction: sql.upInTransaction)
+      case .toolSQL(let sql): run(sql.script.up, of: sql, inTransaction: sql.script.upInTransaction)
       default:
         for name in schemas.keys
         where step.operation.effects.mayReplace(name, at: settings.databases[name] ?? []) {
@@ -173,7 +173,7 @@ struct StatementCheck {
         // Down statements may destroy what the migration created.
         if let down = sql.down { run(down, of: sql, destructive: "down") }
       case .toolSQL(let sql):
-        if let down = sql.down { run(down, of: sql, inTransaction: sql.downInTransaction) }
+        if let down = sql.script.down { run(down, of: sql, inTransaction: sql.script.downInTransaction) }
       default: break
       }
     }

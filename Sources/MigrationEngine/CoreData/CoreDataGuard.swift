@@ -45,8 +45,7 @@ struct CoreDataGuard {
   func finish(_ db: Database) throws -> [String] {
     guard try Self.metadata(db) == metadata else {
       throw StepFailure(
-        message:
-          "these statements change Z_METADATA, which belongs to Core Data: leave it unchanged; `core-data` with the "
+        "these statements change Z_METADATA, which belongs to Core Data: leave it unchanged; `core-data` with the "
           + "VersionInfo.plist of the target model updates it")
     }
     let after = try CoreDataEntities(db)
@@ -60,8 +59,7 @@ struct CoreDataGuard {
       let more = count - (orphanedRows[entity] ?? 0)
       if more <= 0 { continue }
       throw StepFailure(
-        message:
-          "these statements leave \(more) rows of \(entity) with a Z_ENT that is not its own: give each row the "
+        "these statements leave \(more) rows of \(entity) with a Z_ENT that is not its own: give each row the "
           + "Z_ENT that Z_PRIMARYKEY has for its entity")
     }
     return try notes + after.raiseLargestKeys(db)
@@ -70,8 +68,7 @@ struct CoreDataGuard {
   private func requireSchema(_ db: Database) throws {
     guard try db.schemaRows() != schema else { return }
     throw StepFailure(
-      message:
-        "the database is a Core Data store, and the statement changes its schema: Core Data would refuse to open "
+      "the database is a Core Data store, and the statement changes its schema: Core Data would refuse to open "
         + "it; put the VersionInfo.plist of the target model (in its .momd) into the migration's directory, and say "
         + "`core-data: {version-info: VersionInfo.plist}`")
   }
@@ -81,15 +78,14 @@ struct CoreDataGuard {
     do {
       metadata = try CoreDataMetadata(db)
     } catch let error as DrydockError {
-      throw StepFailure(message: error.message)
+      throw StepFailure(error.message)
     }
     let before = entities.names
     let old = Set(metadata.hashes.keys)
     let new = Set(model.hashes.keys)
     guard !old.isDisjoint(with: new) else {
       throw StepFailure(
-        message:
-          "the model `\(model.name)` has no entity in common with the Core Data store: is the VersionInfo.plist "
+        "the model `\(model.name)` has no entity in common with the Core Data store: is the VersionInfo.plist "
           + "another app's?")
     }
     // A store may have been created for some entities of its model only: those that it never had may be missing.
@@ -100,7 +96,7 @@ struct CoreDataGuard {
     if let entity = after.all.first(where: {
       $0.parent == 0 && new.contains($0.name) && after.table(of: $0) == nil
     }) {
-      throw StepFailure(message: "the entity \(entity.name) has no table Z\(entity.name.uppercased())")
+      throw StepFailure("the entity \(entity.name) has no table Z\(entity.name.uppercased())")
     }
     let kept = metadata.hashes.filter { extra.contains($0.key) }
     try metadata.adopt(isPart ? model.having(after.names, and: kept) : model)
@@ -113,14 +109,12 @@ struct CoreDataGuard {
   private static func require(noneOf missing: [String], _ extra: [String], in model: CoreDataModel) throws {
     if let name = missing.first {
       throw StepFailure(
-        message:
-          "the model `\(model.name)` has the entity \(name), and Z_PRIMARYKEY does not: insert its row, with a "
+        "the model `\(model.name)` has the entity \(name), and Z_PRIMARYKEY does not: insert its row, with a "
           + "Z_ENT that is free")
     }
     if let name = extra.first {
       throw StepFailure(
-        message:
-          "Z_PRIMARYKEY has the entity \(name), and the model `\(model.name)` does not: delete or rename its row"
+        "Z_PRIMARYKEY has the entity \(name), and the model `\(model.name)` does not: delete or rename its row"
       )
     }
   }
@@ -140,7 +134,7 @@ struct CoreDataGuard {
     do {
       return try Row.fetchAll(db, sql: "SELECT * FROM Z_METADATA")
     } catch let error as DatabaseError {
-      throw StepFailure(message: "the store has no Z_METADATA any more: \(error.plainMessage)")
+      throw StepFailure("the store has no Z_METADATA any more: \(error.plainMessage)")
     }
   }
 }

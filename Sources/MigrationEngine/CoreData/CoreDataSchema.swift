@@ -21,11 +21,11 @@ struct CoreDataSchema {
   func entity(_ name: String) throws -> (entity: CoreDataEntities.Entity, table: String) {
     guard let entity = entities.named(name), !entity.isInternal else {
       throw StepFailure(
-        message: "the store has no entity `\(name)`; "
+        "the store has no entity `\(name)`; "
           + NearestWord.hint(for: name, among: entities.names.sorted()))
     }
     guard let table = entities.root(of: entity).flatMap(entities.table(of:)) else {
-      throw StepFailure(message: "the entity \(name) has no table: the store is corrupt")
+      throw StepFailure("the entity \(name) has no table: the store is corrupt")
     }
     return (entity, table)
   }
@@ -51,15 +51,13 @@ struct CoreDataSchema {
     guard found.contains("Z" + name) else {
       let known = all.filter { $0.hasPrefix("Z") && !$0.hasPrefix("Z_") }.map { $0.dropFirst().lowercased() }
       throw StepFailure(
-        message:
-          "the entity \(entity) has no attribute `\(property)`: the table \(table) has no column Z\(name); "
+        "the entity \(entity) has no attribute `\(property)`: the table \(table) has no column Z\(name); "
           + NearestWord.hint(for: property.lowercased(), among: known))
     }
     // Entities that share a table may have attributes of the same name; Core Data numbers their columns.
     if all.contains(where: { $0.hasPrefix("Z" + name) && Int($0.dropFirst(name.count + 1)) != nil }) {
       throw StepFailure(
-        message:
-          "the table \(table) has a numbered column beside Z\(name), so that it is unknown which of them is `\(property)` "
+        "the table \(table) has a numbered column beside Z\(name), so that it is unknown which of them is `\(property)` "
           + "of \(entity): use `sql` with `core-data`")
     }
     return found
@@ -81,7 +79,7 @@ struct CoreDataSchema {
     }
     let taken = try columns(of: table).map(\.name)
     for target in renamed.values where renamed[target] == nil && taken.contains(target) {
-      throw StepFailure(message: "the entity \(name) has an attribute `\(new)` already (column \(target))")
+      throw StepFailure("the entity \(name) has an attribute `\(new)` already (column \(target))")
     }
     try rename(columns: renamed, of: table)
   }
@@ -91,8 +89,7 @@ struct CoreDataSchema {
     let column = Self.column(attribute.name)
     guard try !columns(of: table).contains(where: { $0.name == column }) else {
       throw StepFailure(
-        message:
-          "the table \(table) has a column \(column) already: an attribute of \(name), or of an entity that "
+        "the table \(table) has a column \(column) already: an attribute of \(name), or of an entity that "
           + "shares the table, has this name")
     }
     try db.execute(
@@ -125,7 +122,7 @@ struct CoreDataSchema {
     let (entity, table) = try entity(name)
     try requireRegularNumbers()
     guard entities.named(new) == nil else {
-      throw StepFailure(message: "the store has an entity `\(new)` already")
+      throw StepFailure("the store has an entity `\(new)` already")
     }
     try db.execute(
       sql: "UPDATE Z_PRIMARYKEY SET Z_NAME = ? WHERE Z_ENT = ?", arguments: [new, entity.number])
@@ -146,7 +143,7 @@ struct CoreDataSchema {
   mutating func add(_ new: CoreDataNewEntity) throws {
     try requireRegularNumbers()
     guard entities.named(new.name) == nil else {
-      throw StepFailure(message: "the store has an entity `\(new.name)` already")
+      throw StepFailure("the store has an entity `\(new.name)` already")
     }
     let parent = try new.parent.map { try entity($0) }
     // A number for now; they all change below.
@@ -180,7 +177,7 @@ struct CoreDataSchema {
   mutating func remove(_ new: CoreDataNewEntity) throws {
     let (entity, table) = try entity(new.name)
     guard entities.family(of: entity).count == 1 else {
-      throw StepFailure(message: "other entities inherit from \(new.name): remove them first")
+      throw StepFailure("other entities inherit from \(new.name): remove them first")
     }
     let rows = try Int.fetchOne(
       db, sql: "SELECT count(*) FROM \(quotedIdentifier(table)) WHERE \(condition(for: entity))")
@@ -200,7 +197,7 @@ struct CoreDataSchema {
 
   private func requireFree(table: String) throws {
     guard try db.tableExists(table) else { return }
-    throw StepFailure(message: "the store has a table \(table) already")
+    throw StepFailure("the store has a table \(table) already")
   }
 
   // MARK: Renaming
@@ -273,4 +270,90 @@ struct CoreDataNumberedName {
   }
 
   func renumbered(_ numbers: [Int64: Int64]) -> String { prefix + String(numbers[number] ?? number) + rest }
+}
+
+/// The numbers of entities. Core Data derives them from the model: depth first, entities in the order of their names, one
+/// before those that inherit from it. Its own migrations renumber a store, so that a step must, too.
+extension CoreDataSchema {
+  /// The number that each entity of the app has by its name; nil when entities inherit from each other.
+  private func regularNumbers() -> [Int64: Int64]? {
+    var numbers: [Int64: Int64] = [:]
+    func visit(_ parent: Int64) {
+      let children = entities.ofApp.filter { $0.parent == parent && numbers[$0.number] == nil }
+      for entity in children.sorted(by: { $0.name.utf16.lexicographicallyPrecedes($1.name.utf16) }) {
+        numbers[entity.number] = Int64(numbers.count + 1)
+        visit(entity.number)
+      }
+    }
+    visit(0)
+    return numbers.count == entities.ofApp.count ? numbers : nil
+  }
+
+  /// - Throws: ``StepFailure`` for a store whose entities are numbered in another way, or that CloudKit mirrors.
+  func requireRegularNumbers() throws {
+    guard let numbers = regularNumbers(), numbers.allSatisfy({ $0.key == $0.value }) else {
+      throw StepFailure(
+        "the entities of the store are not numbered in the order of their names, as Core Data numbers them: migrate it "
+          + "with the app itself")
+    }
+  }
+
+  /// Numbers the entities again, wherever their numbers are: in rows, in `Z_PRIMARYKEY`, in the persistent history, and in the
+  /// names of many-to-many relationships.
+  mutating func renumber() throws {
+    try reload()
+    guard let all = regularNumbers() else { throw StepFailure("entities inherit from each other") }
+    let numbers = all.filter { $0.key != $0.value }
+    if numbers.isEmpty { return }
+    for (root, table) in entities.roots where !root.isInternal {
+      try replace(numbers, in: "Z_ENT", of: table)
+      let columns = try columns(of: table).compactMap { column in
+        CoreDataNumberedName(column.name, prefix: "Z").map { (column.name, $0.renumbered(numbers)) }
+      }
+      try rename(columns: Dictionary(uniqueKeysWithValues: columns), of: table)
+    }
+    if try db.tableExists("ACHANGE") { try replace(numbers, in: "ZENTITY", of: "ACHANGE") }
+    try renameJoinTables(numbers)
+    try replace(numbers, in: "Z_SUPER", of: "Z_PRIMARYKEY")
+    // In two steps, since numbers are unique.
+    try replace(numbers.mapValues { -$0 }, in: "Z_ENT", of: "Z_PRIMARYKEY")
+    try db.execute(sql: "UPDATE Z_PRIMARYKEY SET Z_ENT = -Z_ENT WHERE Z_ENT < 0")
+    try reload()
+  }
+
+  private func replace(_ numbers: [Int64: Int64], in column: String, of table: String) throws {
+    let sorted = numbers.sorted { $0.key < $1.key }
+    let cases = sorted.map { "WHEN \($0.key) THEN \($0.value)" }.joined(separator: " ")
+    let old = sorted.map { String($0.key) }.joined(separator: ", ")
+    try db.execute(
+      sql: """
+        UPDATE \(quotedIdentifier(table)) SET \(column) = CASE \(column) \(cases) END WHERE \(column) IN (\(old))
+        """)
+  }
+
+  /// The tables of many-to-many relationships, `Z_<number><RELATIONSHIP>`, and their columns
+  /// `Z_<number><RELATIONSHIP>` and `Z_FOK_<number><RELATIONSHIP>`.
+  private mutating func renameJoinTables(_ numbers: [Int64: Int64]) throws {
+    let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
+    var renamed: [(old: String, new: String)] = []
+    for table in tables {
+      guard let name = CoreDataNumberedName(table, prefix: "Z_") else { continue }
+      let columns = try columns(of: table).compactMap { column in
+        let name = ["Z_FOK_", "Z_"].lazy.compactMap { CoreDataNumberedName(column.name, prefix: $0) }.first
+        return name.map { (column.name, $0.renumbered(numbers)) }
+      }
+      guard columns.count >= 2 else { continue }
+      try rename(columns: Dictionary(uniqueKeysWithValues: columns), of: table)
+      if numbers[name.number] != nil { renamed.append((table, name.renumbered(numbers))) }
+    }
+    // Two tables may exchange their names.
+    func renameTable(_ old: String, _ new: String) throws {
+      try db.execute(sql: "ALTER TABLE \(quotedIdentifier(old)) RENAME TO \(quotedIdentifier(new))")
+    }
+    for (number, table) in renamed.enumerated() { try renameTable(table.old, "drydock_\(number)") }
+    for (number, table) in renamed.enumerated() {
+      try renameTable("drydock_\(number)", table.new)
+      try renameIndexes(of: table.new, from: table.old, columns: [:])
+    }
+  }
 }

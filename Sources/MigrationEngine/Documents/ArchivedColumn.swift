@@ -7,7 +7,7 @@ import Synchronization
 
 /// Keyed archives in a column of a database, for `files.unarchive`: SQLite calls the conversion for each row, so that the
 /// number of rows does not matter.
-struct ArchivedColumn: Sendable {
+struct ArchivedColumn: ArchivePlace {
   private static let function = "drydock_unarchive"
 
   private let place: TableColumn
@@ -20,7 +20,9 @@ struct ArchivedColumn: Sendable {
     ifMissing = try reader.ifMissing()
   }
 
-  func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
+  func convert(
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout PriorValues
+  ) throws -> [String] {
     try place.change(on: stage, ifMissing) { try convert(conversion, $0) }
   }
 
@@ -45,20 +47,21 @@ struct ArchivedColumn: Sendable {
       try statement.execute()
     } catch let error as DatabaseError where !error.isAboutTheDisk {
       // SQLite passes on only the text of the error that the conversion threw.
-      throw run.failure ?? StepFailure(message: error.plainMessage)
+      throw run.state.withLock { $0.failure } ?? StepFailure(error.plainMessage)
     }
-    if run.count == 0 {
+    let state = run.state.withLock { $0 }
+    if state.count == 0 {
       let what =
         "no row of \(place.table) has a value in \(place.column)"
         + (place.condition == nil ? "" : " that `where` selects")
       return [try ifMissing.skipped(what)]
     }
-    return run.notes
+    return state.notes.all
   }
 
   /// One run through the rows.
   private final class Run: Sendable {
-    private struct State {
+    struct State: Sendable {
       var count = 0
       var notes: RowNotes
       var failure: (any Error)?
@@ -67,17 +70,12 @@ struct ArchivedColumn: Sendable {
     private let conversion: ArchiveConversion
     private let store: Unarchive.Store
     private let column: String
-    private let state: Mutex<State>
+    let state: Mutex<State>
 
     init(conversion: ArchiveConversion, store: Unarchive.Store, column: String) {
       (self.conversion, self.store, self.column) = (conversion, store, column)
       state = Mutex(State(notes: RowNotes(prefix: "\(column): ")))
     }
-
-    var count: Int { state.withLock { $0.count } }
-    var failure: (any Error)? { state.withLock { $0.failure } }
-
-    var notes: [String] { state.withLock { $0.notes.all } }
 
     func convert(_ value: DatabaseValue, row: DatabaseValue) throws -> DatabaseValue {
       let bytes: [UInt8]? =

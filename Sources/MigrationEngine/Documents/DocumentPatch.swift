@@ -71,7 +71,7 @@ struct DocumentPatch: DocumentRule {
     try steps.compactMap { step in
       do {
         return try apply(step, to: &edit).map { "\(step.verb.rawValue) in \(what): \($0)" }
-      } catch let failure as EditFailure {
+      } catch let failure as StepFailure {
         throw step.position.error("\(step.verb.rawValue) in \(what): \(failure.message)")
       }
     }
@@ -87,7 +87,7 @@ struct DocumentPatch: DocumentRule {
     }
     if step.ifExists != .replace, edit.value[path] != nil, edit.isMember(path), from != path {
       guard step.ifExists == .keep else {
-        throw EditFailure("`\(step.path)` exists already: say `if-exists: keep` or `if-exists: replace`")
+        throw StepFailure("`\(step.path)` exists already: say `if-exists: keep` or `if-exists: replace`")
       }
       return "`\(step.path)` exists already: kept"
     }
@@ -97,7 +97,7 @@ struct DocumentPatch: DocumentRule {
     case (.remove, _, _): try edit.remove(path)
     case (.move, _, let from?): try edit.move(from, to: path)
     case (.copy, _, let from?):
-      guard let value = edit.value[from] else { throw EditFailure("`\(step.from ?? from)` does not exist") }
+      guard let value = edit.value[from] else { throw StepFailure("`\(step.from ?? from)` does not exist") }
       try edit.add(value, at: path)
     case (.test, let value?, _): try test(step, value, edit)
     default: break
@@ -110,7 +110,7 @@ struct DocumentPatch: DocumentRule {
     let path = absolute(step.path)
     let now = edit.value[path]
     if let now, now.matches(wanted) { return }
-    throw EditFailure(
+    throw StepFailure(
       "`\(step.path)` is \(now.map { edit.shown($0, at: path) } ?? "absent"), not \(edit.shown(wanted, at: path))"
     )
   }
@@ -200,7 +200,7 @@ struct DocumentVersions: DocumentRule {
         try edit.add(Value(integer: newest.number), at: JSONPointer(tokens: [versionKey]))
       }
       return notes
-    } catch let failure as EditFailure {
+    } catch let failure as StepFailure {
       throw position.error("defaults.document-migrate: \(what): \(failure.message)")
     }
   }
@@ -211,29 +211,29 @@ struct DocumentVersions: DocumentRule {
     let isWrapper = edit.value.shape == .dictionary && (dataKey.isEmpty || edit.value[data] != nil)
     guard edit.value.shape == .dictionary, let written = edit.value[pointer] else {
       guard let unversioned else {
-        throw EditFailure(
+        throw StepFailure(
           "it has no `\(versionKey)`: name it with `version-key`, or say with `unversioned` which version that is"
         )
       }
       if !isWrapper {
         guard !dataKey.isEmpty else {
-          throw EditFailure("it is \(edit.value.shape.nounPhrase), not a dictionary")
+          throw StepFailure("it is \(edit.value.shape.nounPhrase), not a dictionary")
         }
         edit.wrap(as: dataKey)
       }
       return unversioned
     }
     guard let version = written.integer else {
-      throw EditFailure("its version, `\(pointer)`, is \(written.shape.nounPhrase), not an integer")
+      throw StepFailure("its version, `\(pointer)`, is \(written.shape.nounPhrase), not an integer")
     }
     guard isKnown(version) else {
       let newest = versions.last?.number ?? oldest
-      throw EditFailure(
+      throw StepFailure(
         version > newest
           ? "it has version \(version), and the newest one known here is \(newest): a newer app wrote it"
           : "it has version \(version), and known here are \(words)")
     }
-    if !isWrapper { throw EditFailure("it has no `\(dataKey)`: name it with `data-key`") }
+    if !isWrapper { throw StepFailure("it has no `\(dataKey)`: name it with `data-key`") }
     return version
   }
 

@@ -91,11 +91,10 @@ struct SettingDocument {
       case .data(let bytes): (document, form) = (try StructuredDocument(bytes: bytes), .data)
       default:
         throw StepFailure(
-          message: "the setting `\(key)` is \(value.nounPhrase): neither a dictionary, nor an array, nor JSON"
-        )
+          "the setting `\(key)` is \(value.nounPhrase): neither a dictionary, nor an array, nor JSON")
       }
     } catch let error as DrydockError {
-      throw StepFailure(message: "the setting `\(key)`, \(value.nounPhrase): \(error.message)")
+      throw StepFailure("the setting `\(key)`, \(value.nounPhrase): \(error.message)")
     }
   }
 
@@ -127,7 +126,7 @@ struct DocumentEdit<Value: StructuredValue> {
     try value.change(pointer) { container, place in
       switch (place, container.shape) {
       case (.element(let index), .array(let count)):
-        guard index <= count else { throw EditFailure("`\(pointer)` is beyond the array's end") }
+        guard index <= count else { throw StepFailure("`\(pointer)` is beyond the array's end") }
         change.pointer = JSONPointer(tokens: pointer.tokens.dropLast() + [String(index)]).description
         container.insert(new, at: place, order: nil)
       default:
@@ -172,7 +171,7 @@ struct DocumentEdit<Value: StructuredValue> {
   }
 
   private mutating func take(_ pointer: JSONPointer) throws -> Int? {
-    guard !pointer.tokens.isEmpty else { throw EditFailure("the whole value cannot be removed") }
+    guard !pointer.tokens.isEmpty else { throw StepFailure("the whole value cannot be removed") }
     var order: Int?
     try value.change(pointer) { container, place in
       order = container.order(of: place)
@@ -188,7 +187,7 @@ struct DocumentEdit<Value: StructuredValue> {
       var copy = value
       try copy.change(pointer) { _, _ in }
     }
-    throw EditFailure("`\(pointer)` does not exist")
+    throw StepFailure("`\(pointer)` does not exist")
   }
 
   /// Reverts one change, when the value still is what it wrote.

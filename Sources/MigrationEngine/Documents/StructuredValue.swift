@@ -67,16 +67,16 @@ extension StructuredValue {
 
   /// The place that a token names. In an array `-` is the place after the last element.
   ///
-  /// - Throws: ``EditFailure`` when it names none.
+  /// - Throws: ``StepFailure`` when it names none.
   func place(_ token: String, of pointer: JSONPointer) throws -> ValuePlace {
     switch shape {
     case .dictionary: return .member(token)
     case .array(let count):
       if token == "-" { return .element(count) }
       if let index = JSONPointer.index(token) { return .element(index) }
-      throw EditFailure("`\(token)` of `\(pointer)` is not an index of an array")
+      throw StepFailure("`\(token)` of `\(pointer)` is not an index of an array")
     case .single:
-      throw EditFailure("`\(token)` of `\(pointer)` leads into \(shape.nounPhrase), which has no members")
+      throw StepFailure("`\(token)` of `\(pointer)` leads into \(shape.nounPhrase), which has no members")
     }
   }
 
@@ -87,7 +87,7 @@ extension StructuredValue {
     let place = try place(pointer.tokens[depth], of: pointer)
     if depth == pointer.tokens.count - 1 { return try body(&self, place) }
     guard var inner = self[place] else {
-      throw EditFailure("`\(JSONPointer(tokens: Array(pointer.tokens[...depth])))` does not exist")
+      throw StepFailure("`\(JSONPointer(tokens: Array(pointer.tokens[...depth])))` does not exist")
     }
     try inner.change(pointer, from: depth + 1, body)
     self[place] = inner
@@ -97,7 +97,7 @@ extension StructuredValue {
   mutating func set(_ value: Self, at pointer: JSONPointer) throws {
     if pointer.tokens.isEmpty { return self = value }
     try change(pointer) { container, place in
-      if container[place] == nil, case .element = place { throw EditFailure("`\(pointer)` does not exist") }
+      if container[place] == nil, case .element = place { throw StepFailure("`\(pointer)` does not exist") }
       container[place] = value
     }
   }
@@ -115,18 +115,11 @@ extension PropertyListValue {
       try change(pointer) { container, place in
         guard container[place] == nil else { return container[place] = value }
         let isNew = if case .array(let count) = container.shape { place == .element(count) } else { true }
-        guard let value, isNew else { throw EditFailure("`\(pointer)` does not exist") }
+        guard let value, isNew else { throw StepFailure("`\(pointer)` does not exist") }
         container.insert(value, at: place, order: nil)
       }
-    } catch let failure as EditFailure { throw DrydockError(.missing, failure.message) }
+    } catch let failure as StepFailure { throw DrydockError(.missing, failure.message) }
   }
-}
-
-/// Why a change inside a value cannot be made.
-struct EditFailure: Error {
-  let message: String
-
-  init(_ message: String) { self.message = message }
 }
 
 extension JSONValue: StructuredValue {

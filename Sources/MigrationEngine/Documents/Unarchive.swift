@@ -31,23 +31,17 @@ struct Unarchive: MigrationOperation {
         "unmapped":
           "for a value that is not a keyed archive or cannot be converted: `fail` (default), `keep`, "
           + "`delete`",
-      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys + TableColumn.keys
-    ) { try Self(reading: $0, files: $1) }
+      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys + TableColumn.keys,
+      decode: Self.init)
   ]
 
   /// The type of JSON in a setting or a column.
   enum Store: String, CaseIterable, Sendable { case text, data }
 
-  private enum Place: Sendable {
-    case files(ArchivedFiles)
-    case setting(ArchivedSetting)
-    case column(ArchivedColumn)
-  }
-
-  private let place: Place
+  private let place: any ArchivePlace
   private let conversion: ArchiveConversion
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     conversion = try ArchiveConversion(reading: reader)
     let key = try reader.only(
       ["path", "key", "column"],
@@ -56,32 +50,33 @@ struct Unarchive: MigrationOperation {
     switch key {
     case "path":
       try reader.refuse(DefaultsTarget.keys + TableColumn.keys + ["store"], with: "path")
-      place = .files(try ArchivedFiles(reading: reader))
+      place = try ArchivedFiles(reading: reader)
     case "key":
       try reader.refuse(TableColumn.keys + ["extension"], with: "key")
-      place = .setting(try ArchivedSetting(reading: reader))
+      place = try ArchivedSetting(reading: reader)
     default:
       try reader.refuse(DefaultsTarget.keys + ["extension", "to", "if-exists"], with: "column")
-      place = .column(try ArchivedColumn(reading: reader))
+      place = try ArchivedColumn(reading: reader)
     }
     if conversion.form == .plist, let node = reader["store"] {
       throw node.position.error("`store` is for JSON: a property list is stored as it is")
     }
   }
 
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
   /// The undo log keeps whole databases, not rows.
-  var reversal: Reversal {
-    if case .column = place { .none } else { .byPriorValues }
-  }
+  var reversal: Reversal { place is ArchivedColumn ? .none : .derived }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
-    switch place {
-    case .files(let files): try files.convert(conversion, on: stage, &recorded)
-    case .setting(let setting): try setting.convert(conversion, on: stage, &recorded)
-    case .column(let column): try column.convert(conversion, on: stage)
-    }
+    try place.convert(conversion, on: stage, &recorded)
   }
+}
+
+/// Where keyed archives are: files, a setting or a column.
+protocol ArchivePlace: Sendable {
+  /// - Returns: notes.
+  func convert(
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout PriorValues
+  ) throws -> [String]
 }
 
 extension YAMLReader {
@@ -94,7 +89,7 @@ extension YAMLReader {
 }
 
 /// Keyed archives that are files, for `files.unarchive`.
-struct ArchivedFiles: Sendable {
+struct ArchivedFiles: ArchivePlace {
   private let selections: [ContainerSelection]
   /// The new names of the files.
   private enum Target: Sendable {
@@ -132,24 +127,16 @@ struct ArchivedFiles: Sendable {
   func convert(
     _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
-    try selections.flatMap { try convert($0, conversion, on: stage, &recorded) }
-  }
-
-  private func convert(
-    _ selection: ContainerSelection, _ conversion: ArchiveConversion, on stage: StagedContainer,
-    _ recorded: inout PriorValues
-  ) throws -> [String] {
-    let found = try selection.files(in: stage)
-    if found.isEmpty { return [try ifMissing.skipped("no file matches `\(selection)`")] }
-    return try found.flatMap { path in
-      try convert(path, to: target(for: path), conversion, stage, &recorded)
+    try selections.flatMap { selection in
+      let found = try selection.files(in: stage)
+      if found.isEmpty { return [try ifMissing.skipped("no file matches `\(selection)`")] }
+      return try found.flatMap { try convert($0, to: target(for: $0), conversion, stage, &recorded) }
     }
   }
 
   private func convert(
     _ path: ContainerPath, to target: ContainerPath, _ conversion: ArchiveConversion,
-    _ stage: StagedContainer,
-    _ recorded: inout PriorValues
+    _ stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> [String] {
     switch try conversion.convert(try stage.read(path), "`\(path)`", isIndented: true) {
     case .kept(let note): return [note]
@@ -188,7 +175,7 @@ struct ArchivedFiles: Sendable {
 }
 
 /// A keyed archive in a setting, for `files.unarchive`.
-struct ArchivedSetting: Sendable {
+struct ArchivedSetting: ArchivePlace {
   private let target: DefaultsTarget
   private let key: String
   private let to: String
@@ -307,7 +294,7 @@ struct ArchiveConversion: Sendable {
       return .converted(try document(bytes, isIndented: isIndented))
     } catch let error as DrydockError {
       let outcome = try unmapped.outcome("\(what): \(error.message)") {
-        StepFailure(message: "\(what) cannot be unarchived: \(error.message); fix that, or set \($0)")
+        StepFailure("\(what) cannot be unarchived: \(error.message); fix that, or set \($0)")
       }
       return outcome.isDeleted ? .deleted(outcome.note) : .kept(outcome.note)
     }

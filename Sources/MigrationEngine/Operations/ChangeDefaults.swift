@@ -39,7 +39,7 @@ struct SetDefaults: MigrationOperation {
     values = try reader.required("values").pairs("`values`").propertyListValues()
   }
 
-  var effects: StepEffects { StepEffects(writing: .given, databases: .none) }
+  var effects: StepEffects { StepEffects(writing: .given) }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
@@ -64,8 +64,8 @@ struct DeleteDefaults: MigrationOperation {
       example: OperationExample(
         before: "settings: {bookmark: 1, window.x: 2, theme: light}",
         step: "{keys: [bookmark], prefix: window., destructive: the system places windows now}",
-        after: "settings: {theme: light}")
-    ) { try Self(reading: $0, files: $1) }
+        after: "settings: {theme: light}"),
+      decode: Self.init)
   ]
 
   private let target: DefaultsTarget
@@ -73,7 +73,7 @@ struct DeleteDefaults: MigrationOperation {
   private let prefix: String?
   private let ifMissing: IfMissing
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     guard reader["keys"] != nil || reader["prefix"] != nil else {
       throw reader.position.error("defaults.delete needs `keys` or `prefix`")
     }
@@ -87,7 +87,7 @@ struct DeleteDefaults: MigrationOperation {
     try reader.requireReason()
   }
 
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, announcedLoss: .everything) }
+  var effects: StepEffects { StepEffects(announcedLoss: .everything) }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
@@ -213,16 +213,12 @@ struct TransferDefaults: MigrationOperation {
     }
   }
 
-  var reversal: Reversal {
-    if case .keys = selection, isMove { .byArguments } else { .byPriorValues }
-  }
-
   /// All values are read before any is written, so that names may be swapped.
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let (sourcePath, targetPath) = try (from.path(in: stage), to.path(in: stage))
     let isOneFile = sourcePath == targetPath
     if isOneFile && name == "defaults.move" {
-      throw StepFailure(message: "`from` and `to` are the same settings file: use defaults.rename")
+      throw StepFailure("`from` and `to` are the same settings file: use defaults.rename")
     }
     var source = try DefaultsEdit(from, stage)
     let present = try isOneFile ? source.values : DefaultsEdit(to, stage).values

@@ -72,9 +72,8 @@ struct TransferFiles: MigrationOperation {
         try stage.isDatabase(pair.from) && stage.isDatabase(pair.to)
       {
         throw StepFailure(
-          message:
-            "the database is in two places, `\(pair.from)` and `\(pair.to)`: find out which one has the user's data, "
-            + "and remove or rename the other", path: pair.from.description)
+          "the database is in two places, `\(pair.from)` and `\(pair.to)`: find out which one has the user's data, "
+            + "and remove or rename the other", at: pair.from)
       }
       notes += try transfer(pair, stage, &recorded)
     }
@@ -115,9 +114,6 @@ struct TransferFiles: MigrationOperation {
     if isMove, from.contains(where: { $0.mayMatch(places) }) { return true }
     return places.isEmpty ? !isMove : places.contains { $0 == to || $0.isInside(to) }
   }
-
-  /// Only the recorded values say which files a pattern matched.
-  var reversal: Reversal { isMove && single != nil ? .byArguments : .byPriorValues }
 
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if isMove, let single {
@@ -161,14 +157,12 @@ struct TransferFiles: MigrationOperation {
           continue
         }
         guard !to.isInside(path) else {
-          throw StepFailure(
-            message: "`\(to)` is inside `\(path)`, which `\(selection)` matches", path: path.description)
+          throw StepFailure("`\(to)` is inside `\(path)`, which `\(selection)` matches", at: path)
         }
         guard let name = path.components.last else { continue }
         let target = to.appending(name: name)
         if let other = pairs.first(where: { $0.to == target }) {
-          throw StepFailure(
-            message: "`\(other.from)` and `\(path)` would both become `\(target)`", path: path.description)
+          throw StepFailure("`\(other.from)` and `\(path)` would both become `\(target)`", at: path)
         }
         pairs.append((path, target))
       }
@@ -189,14 +183,14 @@ struct DeleteFiles: MigrationOperation {
       example: OperationExample(
         before: "files: {Documents/a.jpg: picture, Documents/a.md: text}",
         step: "{path: \"Documents/*.jpg\", destructive: the pictures are in the photo library now}",
-        after: "files: {Documents/a.md: text}")
-    ) { try Self(reading: $0, files: $1) }
+        after: "files: {Documents/a.md: text}"),
+      decode: Self.init)
   ]
 
   private let paths: [ContainerSelection]
   private let ifMissing: IfMissing
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     paths = try ContainerSelection.list(reader)
     ifMissing = try reader.ifMissing()
     try reader.requireReason()
@@ -237,29 +231,27 @@ struct CreateDirectory: MigrationOperation {
       ],
       example: OperationExample(
         before: "files: {}", step: "{path: Library/Attachments/New}",
-        after: "files: {Library/Attachments/New/: directory}")
-    ) { try Self(reading: $0, files: $1) }
+        after: "files: {Library/Attachments/New/: directory}"),
+      decode: Self.init)
   ]
 
   private let path: ContainerPath
   private let mode: UInt16?
   private let ifExists: IfExists
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")
     mode = try reader.mode()
     ifExists = try reader.ifExists()
   }
-
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     if let status = try stage.status(of: path), status.type == .directory {
       if (mode ?? status.mode) == status.mode { return [] }
       if try ifExists == .replace && !stage.children(of: path).isEmpty {
         throw StepFailure(
-          message: "`\(path)` is a directory of another mode, and replacing it would remove what it "
-            + "contains: leave `mode` out, or say `if-exists: keep`", path: path.description)
+          "`\(path)` is a directory of another mode, and replacing it would remove what it "
+            + "contains: leave `mode` out, or say `if-exists: keep`", at: path)
       }
     }
     let isWritten = try recorded.write(path, on: stage, ifExists) {
@@ -305,8 +297,8 @@ struct WriteFile: MigrationOperation {
       example: OperationExample(
         before: "files: {Documents/About.txt: old}",
         step: "{path: Documents/About.txt, text: These are your notes., if-exists: replace}",
-        after: "files: {Documents/About.txt: These are your notes.}")
-    ) { try Self(reading: $0, files: $1) }
+        after: "files: {Documents/About.txt: These are your notes.}"),
+      decode: Self.init)
   ]
 
   private let path: ContainerPath
@@ -314,7 +306,7 @@ struct WriteFile: MigrationOperation {
   private let mode: UInt16?
   private let ifExists: IfExists
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")
     mode = try reader.mode()
     ifExists = try reader.ifExists()
@@ -396,8 +388,6 @@ struct SetAttributes: MigrationOperation {
     (paths, ifMissing) = try (ContainerSelection.list(reader), reader.ifMissing())
   }
 
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none) }
-
   /// - Throws: ``StepFailure`` when a path cannot have the attribute.
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var notes: [String] = []
@@ -424,13 +414,11 @@ struct SetAttributes: MigrationOperation {
           continue
         }
         throw StepFailure(
-          message: "`\(path)` is a symbolic link, which cannot carry the attribute: name what it points to",
-          path: path.description)
+          "`\(path)` is a symbolic link, which cannot carry the attribute: name what it points to", at: path)
       }
       guard try stage.attainable(after, for: status.type).attributes == after.attributes else {
         throw StepFailure(
-          message: "`\(path)` cannot carry the attribute: its file system has no extended attributes",
-          path: path.description)
+          "`\(path)` cannot carry the attribute: its file system has no extended attributes", at: path)
       }
       try stage.setMetadata(after, of: path)
       recorded.note(attributes: path, before: before.attributes, after: after.attributes)

@@ -151,7 +151,7 @@ struct ChangeVaultItems: MigrationOperation {
 
   var effects: StepEffects {
     StepEffects(
-      writing: .conversion, databases: .none, announcedLoss: change == nil ? .everything : .nothing,
+      announcedLoss: change == nil ? .everything : .nothing,
       needsVault: true)
   }
 
@@ -179,8 +179,8 @@ struct ConvertVaultItems: MigrationOperation {
       example: OperationExample(
         before: "vault: {mail: \"ada:secret\"}",
         step: "{service: s, account: mail, fields: [user, password], separator: \":\"}",
-        after: "vault: {mail: '{\"password\":\"secret\",\"user\":\"ada\"}'}")
-    ) { try Self(reading: $0, files: $1) }
+        after: "vault: {mail: '{\"password\":\"secret\",\"user\":\"ada\"}'}"),
+      decode: Self.init)
   ]
 
   private let selection: VaultSelection
@@ -192,7 +192,7 @@ struct ConvertVaultItems: MigrationOperation {
   private let unmapped: Unmapped
   private let ifMissing: IfMissing
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     selection = try VaultSelection(reading: reader)
     let node = try reader.required("fields")
     let fields = try node.texts("`fields`")
@@ -217,7 +217,7 @@ struct ConvertVaultItems: MigrationOperation {
     ifMissing = try reader.ifMissing()
   }
 
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, needsVault: true) }
+  var effects: StepEffects { StepEffects(needsVault: true) }
 
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     try PriorValues.required(recorded).revertItems(on: stage, inverse: text)

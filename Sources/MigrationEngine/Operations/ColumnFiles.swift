@@ -54,7 +54,7 @@ struct ColumnFiles: Sendable {
   /// - Throws: ``StepFailure`` for a path that is none, or that no step may write.
   func rows(_ db: Database, on stage: StagedContainer) throws -> [Row] {
     guard let rowID = try place.rowID(db) else {
-      throw StepFailure(message: "the table \(place.table) has no row IDs, which this operation needs")
+      throw StepFailure("the table \(place.table) has no row IDs, which this operation needs")
     }
     let statement: Statement
     do {
@@ -85,7 +85,7 @@ struct ColumnFiles: Sendable {
   }
 
   func failure(_ row: Int64, _ reason: String) -> StepFailure {
-    StepFailure(message: "\(path.position): \(place) in row \(row): \(reason)")
+    StepFailure("\(path.position): \(place) in row \(row): \(reason)")
   }
 
   private func path(_ text: String, of row: Int64, on stage: StagedContainer) throws -> ContainerPath {
@@ -173,7 +173,7 @@ struct ColumnFiles: Sendable {
 }
 
 /// Notes of which only the first ones are printed.
-struct RowNotes {
+struct RowNotes: Sendable {
   private static let limit = 5
 
   /// Before the number of the others.

@@ -22,8 +22,8 @@ struct ConvertDefaults: MigrationOperation {
       example: OperationExample(
         before: "settings: {fontSize: 14}",
         step: "{key: fontSize, to: textSize, map: {14: medium, 18: large}}",
-        after: "settings: {textSize: medium}")
-    ) { try Self(reading: $0, files: $1) }
+        after: "settings: {textSize: medium}"),
+      decode: Self.init)
   ]
 
   private enum Rule: Sendable {
@@ -39,10 +39,10 @@ struct ConvertDefaults: MigrationOperation {
   private let ifExists: IfExists
 
   var effects: StepEffects {
-    StepEffects(writing: .conversion, databases: .none, converted: to == key ? [] : [key, to])
+    StepEffects(converted: to == key ? [] : [key, to])
   }
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     key = try reader.required("key").text("`key`")
     to = try reader.text("to") ?? key
@@ -54,11 +54,6 @@ struct ConvertDefaults: MigrationOperation {
     }
     unmapped = try reader.choice("unmapped") ?? .fail
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
-  }
-
-  var reversal: Reversal {
-    if case .map(let map) = rule, map.isOneToOne, unmapped == .fail { return .byArguments }
-    return .byPriorValues
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
@@ -139,7 +134,7 @@ struct ConvertDefaults: MigrationOperation {
       }
     }
     let outcome = try unmapped.outcome("`\(key)`: \(reason)") {
-      StepFailure(message: "the setting `\(key)` cannot be converted: \(reason); add it, or say \($0)")
+      StepFailure("the setting `\(key)` cannot be converted: \(reason); add it, or say \($0)")
     }
     notes.append(outcome.note)
     return outcome.isDeleted ? nil : value
@@ -170,11 +165,6 @@ struct ValueMap: Sendable {
 
   subscript(_ value: PropertyListValue) -> PropertyListValue? {
     pairs.first { $0.from.matches(value) }?.to
-  }
-
-  /// Whether all values are mapped to different ones.
-  var isOneToOne: Bool {
-    pairs.indices.allSatisfy { index in !pairs[..<index].contains { $0.to.matches(pairs[index].to) } }
   }
 
   /// The only value that is mapped to another one; nil when there is none, or more than one.

@@ -10,27 +10,23 @@ import Formats
 struct DefaultsTarget: Sendable {
   static let keys = ["suite", "file", "if-damaged"]
 
-  private enum Kind: Sendable {
-    case standard
-    case suite(String, YAMLPosition)
-    case file(ContainerPath)
-  }
-
   /// What to do with a file that cannot be read.
   private enum IfDamaged: String, CaseIterable, Sendable { case fail, reset }
 
-  private let kind: Kind
+  private let place: SettingsPlace
+  /// Where a suite is named, for messages.
+  private let position: YAMLPosition?
   private var ifDamaged = IfDamaged.fail
 
   init(reading reader: YAMLReader) throws {
     ifDamaged = try reader.choice("if-damaged") ?? .fail
     if let file = reader["file"] {
       if reader["suite"] != nil { throw file.position.error("name either `suite` or `file`, not both") }
-      kind = .file(try file.containerPath("`file`"))
+      (place, position) = (.file(try file.containerPath("`file`")), nil)
     } else if let suite = reader["suite"] {
-      kind = .suite(try suite.text("`suite`"), suite.position)
+      (place, position) = (.suite(try suite.text("`suite`")), suite.position)
     } else {
-      kind = .standard
+      (place, position) = (.standard, nil)
     }
   }
 
@@ -45,31 +41,24 @@ struct DefaultsTarget: Sendable {
 
   /// A suite; the app's own settings when nil.
   init(suite: String?, at position: YAMLPosition) {
-    kind = suite.map { .suite($0, position) } ?? .standard
+    place = suite.map { .suite($0) } ?? .standard
+    self.position = suite.map { _ in position }
   }
 
   func path(in stage: StagedContainer) throws -> ContainerPath {
-    let container = stage.container
-    switch kind {
-    case .file(let path): return path
-    case .suite(let name, let position):
-      do {
-        return try SettingsPlace.suite(name).path(in: container, exists: stage.defaultsExist)
-      } catch let error as DrydockError where [.missing, .ambiguous].contains(error.code) {
-        throw position.error(error.message)
-      }
-    case .standard:
-      if let path = container.standardDefaults { return path }
-      throw StepFailure(
-        message: "the settings file is unknown: name it in drydock.yaml (`defaults: {standard: PATH}`)")
+    do {
+      return try place.path(in: stage.container, exists: stage.defaultsExist)
+    } catch let error as DrydockError where [.missing, .ambiguous].contains(error.code) {
+      guard let position else { throw StepFailure(error.message) }
+      throw position.error(error.message)
     }
   }
 
   /// The defaults that the app registers for these settings; unknown for a file that is not a suite.
   func registered(in container: Container) -> PropertyListDictionary {
-    switch kind {
+    switch place {
     case .file: [:]
-    case .suite(let name, _): container.configuration.registeredDefaults[name]
+    case .suite(let name): container.configuration.registeredDefaults[name]
     case .standard: container.configuration.registeredDefaults["standard"]
     }
   }
@@ -125,7 +114,7 @@ struct DefaultsEdit {
   /// - Throws: ``StepFailure`` when another name or file would lose a part of a setting.
   func requireTransferable(_ key: String) throws {
     guard let problem = original?.problemOfTransfer(key) else { return }
-    throw StepFailure(message: "the setting \(shown(key)) \(problem)", path: path.description)
+    throw StepFailure("the setting \(shown(key)) \(problem)", at: path)
   }
 
   /// The value that the app reads: the stored one, otherwise the registered default.
@@ -157,50 +146,60 @@ struct DefaultsEdit {
 
   /// Writes the file without recording the changes: a revert is not reverted by steps.
   func save(to stage: StagedContainer) throws -> [String] {
-    var copy = self
     var unused = PriorValues()
-    return try copy.save(to: stage, &unused)
+    return try save(to: stage, &unused)
   }
 
   /// Writes the file when something changed; a missing one is created in the format of its path, which is binary in
   /// Apple's layouts. Each value takes a type that the format has.
-  mutating func save(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
+  func save(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var file = original ?? SettingsFile(newAt: path.description)
     if isKeyValueStore {
       let store = KeyValueStore(file.root)
       if store.values == values { return notes }
       try store.requireWritable(values, path.description)
     }
-    for key in file.root.differingKeys(from: values) {
-      guard let value = values[key] else { continue }
-      let fitting = try fitting(value, key.text, file)
-      notes += file.notes(on: value, as: fitting, for: key.text).map { "\(shown(key.text)): \($0)" }
-      values[key] = fitting
-    }
-    let keys = file.root.differingKeys(from: values)
+    let before = file.root
+    let notes = try notes + file.adopt(values, redactor) { StepFailure($0, at: path) }
+    let keys = before.differingKeys(from: file.root)
     guard !keys.isEmpty else { return notes }
     if original == nil { try recorded.noteMade(path, on: stage) }
-    let before = PropertyListDictionary(keys.compactMap { key in file.root[key].map { (key.text, $0) } })
-    file.root = values
-    if let loss = file.loss {
-      throw StepFailure(message: "the setting \(shown(loss.key)) \(loss.problem)", path: path.description)
-    }
     try stage.setDefaults(file, at: path)
+    func changed(_ settings: PropertyListDictionary) -> PropertyListDictionary {
+      PropertyListDictionary(keys.compactMap { key in settings[key].map { (key.text, $0) } })
+    }
     // Record the values as they are read back: XML drops fractions of a second.
-    let written = PropertyListDictionary(keys.compactMap { key in values[key].map { (key.text, $0) } })
-    let after = try SettingsFile(bytes: file.containing(only: written).encoded(), path: path.description)
-    recorded.note(settings: path, before: before, after: after.root)
+    let written = try file.containing(only: changed(file.root)).encoded()
+    let after = try SettingsFile(bytes: written, path: path.description)
+    recorded.note(settings: path, before: changed(before), after: after.root)
     return notes
   }
+}
 
-  private func fitting(
-    _ value: PropertyListValue, _ key: String, _ file: SettingsFile
-  ) throws -> PropertyListValue {
-    do {
-      return try file.format.fitting(value, replacing: file.root[key])
-    } catch let error as UnfitSetting {
-      throw StepFailure(message: "the setting \(shown(key)) \(error.problem)", path: path.description)
+extension SettingsFile {
+  /// Takes other settings, each in a type that the format has.
+  ///
+  /// - Parameter failure: the error about a setting that the format cannot represent.
+  /// - Returns: notes on what may not be intended.
+  package mutating func adopt(
+    _ settings: PropertyListDictionary, _ redactor: Redactor, failure: (String) -> any Error
+  ) throws -> [String] {
+    func shown(_ key: String) -> String { "`\(redactor.shown(name: key))`" }
+    var (adopted, notes): (PropertyListDictionary, [String]) = (settings, [])
+    for key in root.differingKeys(from: settings) {
+      guard let value = settings[key] else { continue }
+      do {
+        let fitting = try format.fitting(value, replacing: root[key])
+        notes += self.notes(on: value, as: fitting, for: key.text).map { "\(shown(key.text)): \($0)" }
+        adopted[key] = fitting
+      } catch let error as UnfitSetting {
+        throw failure("the setting \(shown(key.text)) \(error.problem)")
+      }
     }
+    if root.differingKeys(from: adopted).isEmpty { return notes }
+    root = adopted
+    if let loss { throw failure("the setting \(shown(loss.key)) \(loss.problem)") }
+    return notes
   }
 }
 
@@ -227,4 +226,59 @@ extension Redactor {
 
 extension PropertyListValue {
   var nounPhrase: String { (["integer", "int", "array"].contains(typeName) ? "an " : "a ") + typeName }
+}
+
+/// The defaults that an app registers for its settings: the values of settings that are not stored.
+package struct RegisteredDefaults: Sendable, Equatable {
+  private var suites: [String: PropertyListDictionary] = [:]
+
+  package init() {}
+
+  /// The settings by suite; `standard` is the app's.
+  package init(_ suites: [String: PropertyListDictionary]) { self.suites = suites }
+
+  package subscript(_ suite: String) -> PropertyListDictionary { suites[suite] ?? [:] }
+
+  /// Reads a file for the app's settings, or a file for each suite, by its path.
+  init(_ node: YAMLNode, _ resolve: (String) -> String) throws {
+    guard let files = node.mapping else {
+      suites["standard"] = try Self.read(node, resolve)
+      return
+    }
+    for pair in files.pairs { suites[pair.key.source] = try Self.read(pair.value, resolve) }
+  }
+
+  /// Reads a property list or a YAML mapping.
+  private static func read(
+    _ node: YAMLNode, _ resolve: (String) -> String
+  ) throws -> PropertyListDictionary {
+    let text = try node.text("a file of `registered-defaults`")
+    let path = resolve(text)
+    do {
+      let (directory, name) = try ContainerPath.split(path)
+      let bytes = try Directory(directory).contents(name, limit: 1 << 20)
+      if PropertyListDocument.isBegun(by: bytes) { return try PropertyListFile(bytes: bytes).root }
+      return try YAMLDocument(bytes, file: path).root?.pairs("a file of registered defaults")
+        .propertyListValues()
+        ?? [:]
+    } catch let error as DrydockError {
+      // Errors of a YAML file already have a place.
+      throw error.message.hasPrefix(path)
+        ? error : node.position.error("`\(text)`: \(error.message)", cause: error)
+    }
+  }
+}
+
+extension ContainerConfiguration {
+  package var registeredDefaults: RegisteredDefaults {
+    get { self[value: "registered-defaults", default: RegisteredDefaults()] }
+    set { self[value: "registered-defaults", default: RegisteredDefaults()] = newValue }
+  }
+}
+
+extension ConfigurationSection {
+  package static let registeredDefaults = ConfigurationSection("registered-defaults") {
+    node, configuration, resolve in
+    if !node.isNull { configuration.registeredDefaults = try RegisteredDefaults(node, resolve) }
+  }
 }

@@ -47,8 +47,8 @@ struct StepEffects: Sendable {
   }
 
   /// What it puts in the place of values.
-  let writing: StepWriting
-  let databases: Databases
+  var writing = StepWriting.conversion
+  var databases = Databases.none
   /// The data that the author says it destroys.
   var announcedLoss = AnnouncedLoss.nothing
   /// The setting whose value it converts under another name: both names; else empty.
@@ -102,11 +102,10 @@ enum StepKind: Sendable {
 
 /// How a step can be reverted.
 enum Reversal: Sendable {
-  /// Its arguments say how.
-  case byArguments
+  /// Its arguments or the recorded values say how.
+  case derived
   /// Its author wrote the down step, which may be wrong.
   case explicit
-  case byPriorValues
   /// It cannot: the migration needs `down` steps, or says `irreversible: true`.
   case none
 }
@@ -117,7 +116,8 @@ extension MigrationOperation {
 
 extension MigrationAction {
   var inverse: (any MigrationAction)? { nil }
-  var reversal: Reversal { .byPriorValues }
+  var effects: StepEffects { StepEffects() }
+  var reversal: Reversal { .derived }
   var kind: StepKind { .other }
 
   /// Runs it without recording what was there before.
@@ -128,8 +128,8 @@ extension MigrationAction {
 
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if let inverse { return recorded?.skipped.isEmpty == false ? [] : try inverse.apply(to: stage) }
-    guard reversal == .byPriorValues else {
-      throw StepFailure(message: "\(name) has no inverse: the migration needs `down` steps")
+    guard reversal == .derived else {
+      throw StepFailure("\(name) has no inverse: the migration needs `down` steps")
     }
     return try PriorValues.required(recorded).revert(on: stage)
   }
@@ -212,7 +212,7 @@ public enum IfMissing: String, CaseIterable, Sendable {
 
   /// The note of what is skipped; when it must exist, the step fails.
   func skipped(_ what: String, or failure: String? = nil, path: ContainerPath? = nil) throws -> String {
-    if self == .fail { throw StepFailure(message: failure ?? what, path: path?.description) }
+    if self == .fail { throw StepFailure(failure ?? what, at: path) }
     return what + ": skipped"
   }
 }
@@ -229,8 +229,7 @@ public enum IfExists: String, CaseIterable, Sendable {
   /// - Parameter problem: the beginning of the message.
   func replaces(or problem: String, path: ContainerPath) throws -> Bool {
     if self == .fail {
-      throw StepFailure(
-        message: problem + ": say `if-exists: keep` or `if-exists: replace`", path: path.description)
+      throw StepFailure(problem + ": say `if-exists: keep` or `if-exists: replace`", at: path)
     }
     return self == .replace
   }
@@ -262,7 +261,7 @@ extension YAMLReader {
   /// One of the words of an enumeration, which must be given.
   func requiredChoice<Choice: RawRepresentable & CaseIterable>(_ key: String) throws -> Choice
   where Choice.RawValue == String {
-    if let choice: Choice = try choiceOrNull(key) { return choice }
+    if let choice: Choice = try choice(key) { return choice }
     throw position.error("\(what) needs the key `\(key)`")
   }
 
@@ -307,9 +306,13 @@ extension YAMLNode {
 
 /// A step's failure, before the source location is added.
 struct StepFailure: Error {
-  var message: String
-  var path: String?
-  var code = DrydockError.Code.stepFailed
+  let message: String
+  let path: ContainerPath?
+  let code: DrydockError.Code
+
+  init(_ message: String, at path: ContainerPath? = nil, code: DrydockError.Code = .stepFailed) {
+    (self.message, self.path, self.code) = (message, path, code)
+  }
 }
 
 extension StagedContainer {
@@ -321,17 +324,13 @@ extension StagedContainer {
   func requireChangeable(_ path: ContainerPath) throws {
     if try isSidecar(path), let main = DatabaseUnit.main(ofSidecar: path) {
       throw StepFailure(
-        message: "`\(path)` belongs to the database `\(main)`, and may have data of it: name the database",
-        path: path.description)
+        "`\(path)` belongs to the database `\(main)`, and may have data of it: name the database", at: path)
     }
     if isHistory(path) {
-      throw StepFailure(
-        message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)
+      throw StepFailure("`\(path)` is where Drydock keeps its history: choose another path", at: path)
     }
     // Also where there is none yet: each container that was migrated has one.
     guard container.historyPath.isInside(path) else { return }
-    throw StepFailure(
-      message: "`\(path)` contains Drydock's history: name its other contents instead", path: path.description
-    )
+    throw StepFailure("`\(path)` contains Drydock's history: name its other contents instead", at: path)
   }
 }

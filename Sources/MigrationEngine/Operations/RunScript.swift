@@ -19,8 +19,8 @@ struct RunScript: MigrationOperation {
         "timeout": "seconds, up to a day; default 600",
         "down": "the down migration: a file of the migration's directory, or a mapping with `run` or "
           + "`program`, and `arguments`",
-      ]
-    ) { try Self(reading: $0, files: $1) }
+      ],
+      decode: Self.init)
   ]
   /// Seconds.
   static let defaultTimeout = 600.0
@@ -35,7 +35,7 @@ struct RunScript: MigrationOperation {
   private let timeout: Double
   private let files: MigrationFiles
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     command = try ScriptCommand(reader, files)
     down = try reader["down"].map { node in
       if node.scalar != nil { return try ScriptCommand(file: node, files) }
@@ -62,7 +62,7 @@ struct RunScript: MigrationOperation {
     return seconds
   }
 
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .all, needsVault: input != nil) }
+  var effects: StepEffects { StepEffects(databases: .all, needsVault: input != nil) }
   var reversal: Reversal { down == nil ? .none : .explicit }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
@@ -72,7 +72,7 @@ struct RunScript: MigrationOperation {
 
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     guard let down else {
-      throw StepFailure(message: "\(command) has no `down`: the migration needs `down` steps")
+      throw StepFailure("\(command) has no `down`: the migration needs `down` steps")
     }
     return try run(down, direction: "down", on: stage)
   }
@@ -98,7 +98,7 @@ struct RunScript: MigrationOperation {
             stage.redactor.shown(message: stage.redactor.shown(text, without: secrets))
           }
       } catch let failure as ScriptProcess.StartFailure {
-        throw StepFailure(message: "\(command) cannot be started: \(failure.reason)")
+        throw StepFailure("\(command) cannot be started: \(failure.reason)")
       }
     }
   }
@@ -114,7 +114,7 @@ struct RunScript: MigrationOperation {
     if let problem = problem(result, command) {
       let text = ScriptOutput.lastLines(errors.isEmpty ? output : errors, Self.quotedLines)
       throw StepFailure(
-        message: problem
+        problem
           + (text.isEmpty ? "; it wrote nothing" : "; it wrote\n" + ScriptOutput.indented(text)))
     }
     return [("", output), (" to standard error", errors)].compactMap { stream, text in

@@ -11,15 +11,13 @@ struct VaultSelection: Sendable, CustomStringConvertible {
     "class", "service", "service-prefix", "account", "account-prefix", "access-group", "synchronizable",
   ]
 
-  private let itemClass: VaultItem.Class?
-  private let attributes: [VaultItem.Attribute: String]
+  private let address: VaultItem.Address
   private let prefixes: [VaultItem.Attribute: String]
-  private let isSynchronizable: Bool?
   let description: String
 
   init(reading reader: YAMLReader) throws {
     var words: [String] = []
-    itemClass = try reader.choice("class")
+    let itemClass: VaultItem.Class? = try reader.choice("class")
     if let itemClass { words.append("class \(itemClass.rawValue)") }
     var attributes: [VaultItem.Attribute: String] = [:]
     var prefixes: [VaultItem.Attribute: String] = [:]
@@ -38,12 +36,12 @@ struct VaultSelection: Sendable, CustomStringConvertible {
     }
     attributes[.accessGroup] = try reader.text("access-group")
     if let group = attributes[.accessGroup] { words.append(Self.words("access group", group)) }
-    isSynchronizable = try reader.boolean("synchronizable")
     if attributes.isEmpty && prefixes.isEmpty && itemClass == nil {
       throw reader.position.error(
         "\(reader.what) does not say which items: name a `service`, an `account` or a `service-prefix`")
     }
-    self.attributes = attributes
+    address = VaultItem.Address(
+      itemClass: itemClass, attributes: attributes, isSynchronizable: try reader.boolean("synchronizable"))
     self.prefixes = prefixes
     description = words.joined(separator: ", ")
   }
@@ -55,13 +53,10 @@ struct VaultSelection: Sendable, CustomStringConvertible {
   /// The prefix of an attribute that selects the items.
   func prefix(of attribute: VaultItem.Attribute) -> String? { prefixes[attribute] }
 
-  func items(of vault: Vault) -> [VaultItem] { vault.sorted.filter(matches) }
-
-  private func matches(_ item: VaultItem) -> Bool {
-    (itemClass == nil || itemClass == item.itemClass)
-      && (isSynchronizable == nil || isSynchronizable == item.isSynchronizable)
-      && attributes.allSatisfy { Array((item[$0] ?? "").utf8) == Array($1.utf8) }
-      && prefixes.allSatisfy { (item[$0] ?? "").utf8.starts(with: $1.utf8) }
+  func items(of vault: Vault) -> [VaultItem] {
+    address.items(in: vault).filter { item in
+      prefixes.allSatisfy { (item[$0] ?? "").utf8.starts(with: $1.utf8) }
+    }
   }
 }
 
@@ -100,14 +95,12 @@ struct VaultEdit {
       try change(&new)
       if new == old { continue }
       if let problem = new.problem, old.problem == nil {
-        throw StepFailure(
-          message: "the vault item \(old) cannot be changed: \(problem)", path: path.description)
+        throw StepFailure("the vault item \(old) cannot be changed: \(problem)", at: path)
       }
       new.modified = UTCTime.text(Date())
       if let other = moves.first(where: { $0.new.id == new.id }) {
         throw StepFailure(
-          message: "the vault items \(other.old) and \(old) both become \(new): choose them one by one",
-          path: path.description)
+          "the vault items \(other.old) and \(old) both become \(new): choose them one by one", at: path)
       }
       moves.append((old, new))
     }
@@ -135,9 +128,7 @@ struct VaultEdit {
         converted[item.id] = try value(item)
       } catch let mismatch as ValueMismatch {
         let outcome = try unmapped.outcome("the vault item \(item): \(mismatch.reason)") {
-          StepFailure(
-            message: "the vault item \(item) cannot be converted: \(mismatch.reason); say \($0)",
-            path: path.description)
+          StepFailure("the vault item \(item) cannot be converted: \(mismatch.reason); say \($0)", at: path)
         }
         notes.append(outcome.note)
         if outcome.isDeleted { gone.append(item) }

@@ -88,8 +88,7 @@ struct ToolFolder {
       operation = RunToolSQL(
         tool: tool.format, database: tool.database,
         position: YAMLPosition(file: files.display(entry), line: max(1, script.up.firstLine - 1), column: 1),
-        up: script.up, down: script.down, upInTransaction: script.upInTransaction,
-        downInTransaction: script.downInTransaction)
+        script: script)
     }
     let before = problems.count
     var body = try steps.map { try self.steps($0, beside: entry, in: folder, &files) } ?? MigrationBody()
@@ -142,20 +141,20 @@ struct ToolFolder {
     var step = RoomStep(
       from: from, to: to, source: try RoomSchema.exported(from, to: folder),
       target: try isNewest ? schema(to) : RoomSchema.exported(to, to: folder), position: position)
-    let up: SQLScript
+    let script: ToolScript
     if entry.hasSuffix(".auto.yaml") {
       let spec = try RoomAutoSpec(files.contents[entry] ?? [], file: files.display(entry))
       let derived = try RoomAutoMigration(from: schema(from), to: schema(to), spec)
       step.tablesWithForeignKeys = derived.tablesWithForeignKeys
       let text = derived.statements.map { $0 + ";\n" }.joined()
       files.contents["statements"] = Array(text.utf8)
-      up = SQLScript(text: text, file: files.display(entry) + " (derived)", firstLine: 1)
+      script = ToolScript(
+        up: SQLScript(text: text, file: files.display(entry) + " (derived)", firstLine: 1))
     } else {
-      up = try ToolScript(.room, ways: [.whole: entry], files).up
+      script = try ToolScript(.room, ways: [.whole: entry], files)
     }
     return RunToolSQL(
-      tool: .room, database: tool.database, position: position, up: up, down: nil, upInTransaction: true,
-      downInTransaction: true, room: step)
+      tool: .room, database: tool.database, position: position, script: script, room: step)
   }
 
   /// Each of Room's migrations starts where the one before ends.

@@ -2,11 +2,13 @@ import AppContainer
 import Formats
 
 /// The statements and down statements of another tool's migration. Lines keep their numbers.
-struct ToolScript {
+struct ToolScript: Sendable {
   private(set) var up: SQLScript
   private(set) var down: SQLScript?
   private(set) var upInTransaction = true
   private(set) var downInTransaction = true
+
+  init(up: SQLScript) { self.up = up }
 
   init(_ format: MigrationTool.Format, ways: [ToolFile.Way: String], _ files: MigrationFiles) throws {
     func script(_ way: ToolFile.Way) throws -> SQLScript? {

@@ -1,6 +1,7 @@
 import AppContainer
 import AppFrameworks
 import AppStores
+import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Formats
@@ -21,8 +22,7 @@ struct RoomStep: Sendable {
     let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     guard version == from else {
       throw StepFailure(
-        message:
-          "the file migrates from version \(from), and the database has version \(version): no file leads there"
+        "the file migrates from version \(from), and the database has version \(version): no file leads there"
       )
     }
     let prefix = "room_fts_content_sync_"
@@ -39,8 +39,7 @@ struct RoomStep: Sendable {
       let sql = "SELECT count(*), min(parent) FROM pragma_foreign_key_check(?)"
       guard let row = try Row.fetchOne(db, sql: sql, arguments: [table.text]), row[0] > 0 else { continue }
       throw StepFailure(
-        message:
-          "the foreign keys of the table \(table.text) refer to missing rows of \(row[1] ?? "") (\(row[0] as Int) rows): "
+        "the foreign keys of the table \(table.text) refer to missing rows of \(row[1] ?? "") (\(row[0] as Int) rows): "
           + "Room refuses that after it recreates a table; delete or correct these rows before")
     }
     guard let target else { return try db.execute(sql: "PRAGMA user_version = \(to)") }
@@ -70,7 +69,7 @@ extension RoomSchema {
     let more = differences.count > 20 ? ["  \(differences.count - 20) more differences"] : []
     let lines = differences.prefix(20).map { "  " + $0.description } + more
     return StepFailure(
-      message: "Room would refuse this database as version \(version):\n" + lines.joined(separator: "\n"),
+      "Room would refuse this database as version \(version):\n" + lines.joined(separator: "\n"),
       code: .verifyFailed)
   }
 
@@ -109,5 +108,35 @@ extension DatabaseQueue {
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { settings.sql.define(in: $0) }
     return try DatabaseQueue(configuration: configuration)
+  }
+}
+
+/// `room: {database, schema}`: Room would open the database with an exported schema, which is a file of the migration.
+struct RoomAssertion: AssertionBody {
+  private let database: NamedDatabase
+  private let schema: RoomSchema
+
+  init(_ arguments: YAMLNode, _ files: MigrationFiles) throws {
+    let reader = try YAMLReader(arguments, what: "room", keys: ["database", "schema"])
+    database = try NamedDatabase(reading: reader)
+    let file = try reader.required("schema")
+    let path = try file.text("`schema`")
+    schema = try RoomSchema(files.bytes(of: path, namedAt: file.position), file: files.display(path))
+  }
+
+  var demandsSomething: Bool { true }
+
+  func judge(_ stage: StagedContainer, before: Observation?) throws -> Verdict {
+    guard let place = try database.place(on: stage) else { return .notRun(missing: database) }
+    return try stage.readDatabase(at: place) { db in
+      let differences = try schema.differences(in: db)
+      if !differences.isEmpty {
+        return .failed(RoomSchema.failure(differences, version: schema.version).message)
+      }
+      let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+      return version == schema.version
+        ? .passed
+        : .failed("the user_version of the database \(database.name) is \(version), not \(schema.version)")
+    }
   }
 }

@@ -25,6 +25,15 @@ struct PriorValues: Sendable, Codable, Equatable {
     var changes: [DocumentChange]
     /// SHA-256 of the file that the step wrote, when the undo entry keeps the previous file.
     var written: SHA256.Digest?
+
+    /// Restores the previous file, when the file is as the step wrote it and the undo entry still has a copy. Without a
+    /// copy the file stays, with its metadata, and the changes in it are reverted one by one.
+    fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
+      guard let written, let kept = stage.kept, kept.hasCopy(of: file) else { return false }
+      guard try SHA256.hash(stage.read(file)) == written else { return false }
+      try stage.remove(file)
+      return try kept.putBack(file, on: stage)
+    }
   }
 
   /// A path that the step wrote.
@@ -34,6 +43,14 @@ struct PriorValues: Sendable, Codable, Equatable {
     var digest: SHA256.Digest
     /// The removed paths that it replaced.
     var replaced: [ContainerPath]
+
+    /// Why the path cannot be replaced by what was there before; nil when it can.
+    fileprivate func problem(on stage: StagedContainer) throws -> String? {
+      if try stage.status(of: path) == nil { return "`\(path)` does not exist: nothing to revert" }
+      if try stage.digest(of: path) != digest { return "`\(path)` was changed since: left unchanged" }
+      let other = try replaced.first { try $0 != path && stage.status(of: $0) != nil }
+      return other.map { "`\($0)` exists again: kept, and `\(path)` too" }
+    }
   }
 
   /// A path that the step moved.
@@ -41,6 +58,18 @@ struct PriorValues: Sendable, Codable, Equatable {
     var from, to: ContainerPath
     /// Whether it replaced something.
     var replaced = false
+
+    /// Moves the present content back.
+    ///
+    /// - Returns: a note when that is not possible.
+    func revert(on stage: StagedContainer) throws -> String? {
+      guard try stage.status(of: to) != nil else { return "`\(to)` does not exist: skipped" }
+      guard try stage.status(of: from) == nil else {
+        return "`\(from)` exists already: kept, and `\(to)` left unchanged"
+      }
+      try stage.move(to, to: from)
+      return nil
+    }
   }
 
   /// An extended attribute that the step changed.
@@ -49,6 +78,25 @@ struct PriorValues: Sendable, Codable, Equatable {
     var name: String
     /// Nil when it was or is absent.
     var before, after: [UInt8]?
+
+    /// - Returns: a note when the attribute was changed since.
+    fileprivate func revert(on stage: StagedContainer) throws -> String? {
+      guard var metadata = try stage.metadata(of: path) else {
+        return "`\(path)` does not exist: nothing to revert"
+      }
+      let now = metadata.attributes.value(of: name)
+      if now == before { return nil }
+      guard now == after else {
+        return "the attribute \(name) of `\(path)` was changed since: left unchanged"
+      }
+      metadata.attributes.removeAll { $0.name == name }
+      if let before {
+        metadata.attributes.append(ExtendedAttribute(name: name, value: before))
+        metadata.attributes.sort { $0.name < $1.name }
+      }
+      try stage.setMetadata(metadata, of: path)
+      return nil
+    }
   }
 
   /// A row whose value the step exported to a file, or imported from one.
@@ -87,8 +135,7 @@ struct PriorValues: Sendable, Codable, Equatable {
   static func required(_ recorded: PriorValues?) throws -> PriorValues {
     guard let recorded else {
       throw StepFailure(
-        message:
-          "the values before the step are unknown, since the transaction's undo entry was removed; add "
+        "the values before the step are unknown, since the transaction's undo entry was removed; add "
           + "`down` steps to the migration")
     }
     return recorded
@@ -98,9 +145,7 @@ struct PriorValues: Sendable, Codable, Equatable {
   func setting(_ key: String, in file: ContainerPath) -> Setting? {
     settings.first { $0.file == file && $0.key.isExactly(key) }
   }
-}
 
-extension PriorValues {
   /// Records the settings of a file that differ.
   mutating func note(
     settings file: ContainerPath, before: PropertyListDictionary, after: PropertyListDictionary
@@ -145,18 +190,10 @@ extension PriorValues {
   ) throws -> Bool {
     try stage.requireChangeable(path)
     let present = try stage.present(at: path)
-    if !present.isEmpty {
-      switch ifExists {
-      case .keep: return false
-      case .fail:
-        throw StepFailure(
-          message: problem + ": say `if-exists: keep` or `if-exists: replace`", path: path.description)
-      case .replace:
-        for path in present {
-          try noteRemoved(path, on: stage)
-          try stage.remove(path)
-        }
-      }
+    if try !present.isEmpty && !ifExists.replaces(or: problem, path: path) { return false }
+    for path in present {
+      try noteRemoved(path, on: stage)
+      try stage.remove(path)
     }
     try noteMade(path.parent, on: stage)
     return true
@@ -246,15 +283,12 @@ extension PriorValues {
     try paths.sorted().compactMap { path in
       if lost.contains(path) {
         throw StepFailure(
-          message:
-            "no copy of `\(path)` is kept, since an earlier step of the same run had changed it: roll the "
-            + "whole transaction back", path: path.description)
+          "no copy of `\(path)` is kept, since an earlier step of the same run had changed it: roll the "
+            + "whole transaction back", at: path)
       }
       if try stage.status(of: path) != nil { return "`\(path)` exists: left unchanged" }
       guard try stage.kept?.putBack(path, on: stage) == true else {
-        throw StepFailure(
-          message: "no copy of `\(path)` is kept: the transaction's undo entry was removed",
-          path: path.description)
+        throw StepFailure("no copy of `\(path)` is kept: the transaction's undo entry was removed", at: path)
       }
       return nil
     }
@@ -296,62 +330,6 @@ extension PriorValues {
   }
 }
 
-extension PriorValues.Document {
-  /// Restores the previous file, when the file is as the step wrote it and the undo entry still has a copy. Without a
-  /// copy the file stays, with its metadata, and the changes in it are reverted one by one.
-  fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
-    guard let written, let kept = stage.kept, kept.hasCopy(of: file) else { return false }
-    guard try SHA256.hash(stage.read(file)) == written else { return false }
-    try stage.remove(file)
-    return try kept.putBack(file, on: stage)
-  }
-}
-
-extension PriorValues.Written {
-  /// Why the path cannot be replaced by what was there before; nil when it can.
-  fileprivate func problem(on stage: StagedContainer) throws -> String? {
-    if try stage.status(of: path) == nil { return "`\(path)` does not exist: nothing to revert" }
-    if try stage.digest(of: path) != digest { return "`\(path)` was changed since: left unchanged" }
-    let other = try replaced.first { try $0 != path && stage.status(of: $0) != nil }
-    return other.map { "`\($0)` exists again: kept, and `\(path)` too" }
-  }
-}
-
-extension PriorValues.Moved {
-  /// Moves the present content back.
-  ///
-  /// - Returns: a note when that is not possible.
-  func revert(on stage: StagedContainer) throws -> String? {
-    guard try stage.status(of: to) != nil else { return "`\(to)` does not exist: skipped" }
-    guard try stage.status(of: from) == nil else {
-      return "`\(from)` exists already: kept, and `\(to)` left unchanged"
-    }
-    try stage.move(to, to: from)
-    return nil
-  }
-}
-
-extension PriorValues.Attribute {
-  /// - Returns: a note when the attribute was changed since.
-  fileprivate func revert(on stage: StagedContainer) throws -> String? {
-    guard var metadata = try stage.metadata(of: path) else {
-      return "`\(path)` does not exist: nothing to revert"
-    }
-    let now = metadata.attributes.value(of: name)
-    if now == before { return nil }
-    guard now == after else {
-      return "the attribute \(name) of `\(path)` was changed since: left unchanged"
-    }
-    metadata.attributes.removeAll { $0.name == name }
-    if let before {
-      metadata.attributes.append(ExtendedAttribute(name: name, value: before))
-      metadata.attributes.sort { $0.name < $1.name }
-    }
-    try stage.setMetadata(metadata, of: path)
-    return nil
-  }
-}
-
 /// Reverts changes inside a document, the last one first.
 private struct DocumentRevert: DocumentRule {
   let changes: [DocumentChange]
@@ -383,7 +361,7 @@ extension PriorValues {
     init(decoding bytes: [UInt8]) throws {
       do {
         self = try JSONDecoder().decode(Self.self, from: Data(bytes))
-        guard format == Self.currentFormat else { throw StepFailure(message: "format \(format)") }
+        guard format == Self.currentFormat else { throw StepFailure("format \(format)") }
       } catch {
         throw DrydockError(
           .damagedHistory,

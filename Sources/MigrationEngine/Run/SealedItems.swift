@@ -46,7 +46,7 @@ struct SealedItems: Sendable, Codable, Equatable {
     let new = try Vault(opening: [UInt8](after), with: keys, path: path).sorted
     return try pairs.map { pair in
       guard pair.before.map(old.indices.contains) ?? true, pair.after.map(new.indices.contains) ?? true else {
-        throw StepFailure(message: "the recorded vault items of the step are corrupt", path: path)
+        throw StepFailure("the recorded vault items of the step are corrupt", at: stage.container.vaultPath)
       }
       return (pair.before.map { old[$0] }, pair.after.map { new[$0] })
     }

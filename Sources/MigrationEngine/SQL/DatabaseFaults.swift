@@ -143,7 +143,7 @@ extension DatabaseFaults {
     let broken = new.filter { !isOfTheApp($0.value) }
     if !broken.isEmpty {
       throw StepFailure(
-        message: "after these statements the database has parts that cannot be used: "
+        "after these statements the database has parts that cannot be used: "
           + broken.map { "\($0.key): \($0.value)" }.joined(separator: "; ")
           + "; change or drop them in the same step")
     }
@@ -157,7 +157,7 @@ extension DatabaseFaults {
         "references to missing rows of \(parents.sorted().joined(separator: ", ")) (\(more) more than before)"
       guard allowsOrphans else {
         throw StepFailure(
-          message: "these statements leave \(left): change both sides, or delete the rows that refer to them")
+          "these statements leave \(left): change both sides, or delete the rows that refer to them")
       }
       notes.append("these statements leave \(left), since foreign keys are off")
     }

@@ -78,7 +78,7 @@ struct DefaultsTable: Sendable {
     }
 
     func write(to db: Database) throws {
-      if try DefaultsTable.collides(with: db) { throw StepFailure(message: DefaultsTable.collision) }
+      if try DefaultsTable.collides(with: db) { throw StepFailure(DefaultsTable.collision) }
       try db.execute(sql: DefaultsTable.creation)
       let insert = try db.makeStatement(sql: "INSERT INTO temp.defaults VALUES (?, ?, ?)")
       for (key, row) in rows.sorted(by: { $0.key < $1.key }) {
@@ -95,7 +95,7 @@ struct DefaultsTable: Sendable {
         let cursor = try GRDB.Row.fetchCursor(db, sql: "SELECT key, type, value FROM temp.defaults")
         while let row = try cursor.next() {
           guard let key = String.fromDatabaseValue(row[0]) else {
-            throw StepFailure(message: "a row of `defaults` has a key that is not text")
+            throw StepFailure("a row of `defaults` has a key that is not text")
           }
           let value: DatabaseValue = row[2]
           let type = try self.type(row[1], of: key)
@@ -104,8 +104,7 @@ struct DefaultsTable: Sendable {
           settings[key] = try setting(key, type, value)
         }
       } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw StepFailure(
-          message: "the table `defaults` cannot be read after the statements: \(error.plainMessage)")
+        throw StepFailure("the table `defaults` cannot be read after the statements: \(error.plainMessage)")
       }
       for key in gone { settings[key] = nil }
       return settings
@@ -117,7 +116,7 @@ struct DefaultsTable: Sendable {
         OR typeof(value) = 'text' AND instr(CAST(value AS BLOB), x'00')
         """
       if try Int.fetchOne(db, sql: sql) != 0 {
-        throw StepFailure(message: "a row of `defaults` has text with a NUL character")
+        throw StepFailure("a row of `defaults` has text with a NUL character")
       }
     }
 
@@ -130,15 +129,13 @@ struct DefaultsTable: Sendable {
       }
       let known = SettingType.allCases.map(DefaultsTable.name)
       throw StepFailure(
-        message:
-          "the row `\(redactor.shown(name: key))` of `defaults` has an unknown type: use one of \(known.joined(separator: ", "))"
+        "the row `\(redactor.shown(name: key))` of `defaults` has an unknown type: use one of \(known.joined(separator: ", "))"
       )
     }
 
     private func setting(_ key: String, _ type: String?, _ value: DatabaseValue) throws -> PropertyListValue {
       func failure(_ reason: String) -> StepFailure {
-        StepFailure(
-          message: "the row `\(redactor.shown(name: key))` of `defaults` cannot be a setting: \(reason)")
+        StepFailure("the row `\(redactor.shown(name: key))` of `defaults` cannot be a setting: \(reason)")
       }
       if type == DefaultsTable.otherType {
         throw failure("its type `\(DefaultsTable.otherType)` is for settings that SQL cannot represent")

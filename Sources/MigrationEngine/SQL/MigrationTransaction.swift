@@ -25,12 +25,12 @@ enum MigrationTransaction {
     do {
       let store = try CoreDataGuard(db, model: model, isPart: isPart)
       if model != nil, store == nil {
-        throw StepFailure(message: "the database is not a Core Data store: leave `core-data` out")
+        throw StepFailure("the database is not a Core Data store: leave `core-data` out")
       }
       let room = guardsRoom ? try RoomGuard(db) : nil
       try body(store)
       guard db.isInsideTransaction else {
-        throw StepFailure(message: "a statement ended the transaction of the migration")
+        throw StepFailure("a statement ended the transaction of the migration")
       }
       try room?.finish(db)
       let notes =
@@ -67,8 +67,7 @@ struct RoomGuard {
       return
     }
     throw StepFailure(
-      message:
-        "the database is Room's, and these statements change its schema: Room compares `room_master_table.identity_hash` "
+      "the database is Room's, and these statements change its schema: Room compares `room_master_table.identity_hash` "
         + "with the schema that the app was compiled with, and would refuse to open it; let the app's own Room "
         + "migration make this change, or write the new hash (`identityHash` in the app's exported schema) in the "
         + "same step: UPDATE room_master_table SET identity_hash = '…' WHERE id = 42",

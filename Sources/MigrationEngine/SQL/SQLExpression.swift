@@ -44,7 +44,7 @@ struct SQLExpression: Sendable {
   }
 
   func failure(_ what: String, _ reason: String) -> StepFailure {
-    StepFailure(message: "\(position): \(what) cannot be computed: \(reason)")
+    StepFailure("\(position): \(what) cannot be computed: \(reason)")
   }
 
   /// - Throws: `DrydockError` for one that depends on the time.
@@ -111,15 +111,5 @@ struct ExpressionParameters: Sendable {
         "no expression has the parameter `:\(node.name)`; "
           + NearestWord.hint(for: node.name, among: Array(used)))
     }
-  }
-}
-
-extension YAMLReader {
-  /// One of the words of an enumeration that has the word `null`, which is not text in YAML.
-  func choiceOrNull<Choice: RawRepresentable & CaseIterable>(
-    _ key: String, of type: Choice.Type = Choice.self
-  ) throws -> Choice? where Choice.RawValue == String {
-    if let node = self[key], node.isNull, let choice = Choice(rawValue: "null") { return choice }
-    return try choice(key)
   }
 }

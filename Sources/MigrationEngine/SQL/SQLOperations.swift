@@ -36,8 +36,8 @@ struct RunSQL: MigrationOperation {
       example: OperationExample(
         before: "sql: CREATE TABLE task (a); INSERT INTO task VALUES (1)",
         step: "{database: notes, up: UPDATE task SET a = a + 1 WHERE a > 0, down: UPDATE task SET a = a - 1 "
-          + "WHERE a > 0}", after: "rows: {SELECT a FROM task: 2}")
-    ) { try Self(reading: $0, files: $1) }
+          + "WHERE a > 0}", after: "rows: {SELECT a FROM task: 2}"),
+      decode: Self.init)
   ]
 
   /// The models of a Core Data store after the statements, and after the down statements.
@@ -74,7 +74,7 @@ struct RunSQL: MigrationOperation {
     announcedLoss = try Self.announcedLoss(destructive, up)
   }
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     let database = try NamedDatabase(reading: reader)
     let (up, down): (SQLScript, SQLScript?)
     if let file = reader["file"] {
@@ -187,7 +187,7 @@ struct RunSQL: MigrationOperation {
   }
 
   var effects: StepEffects {
-    StepEffects(writing: .conversion, databases: .named(database.name), announcedLoss: announcedLoss)
+    StepEffects(databases: .named(database.name), announcedLoss: announcedLoss)
   }
   var kind: StepKind { .sql(self) }
   var reversal: Reversal { down.map(\.isBlank) == false ? .explicit : .none }
@@ -236,31 +236,28 @@ struct RunToolSQL: MigrationAction {
   let database: String
   /// Where the migration starts, for messages.
   let position: YAMLPosition
-  let up: SQLScript
-  let down: SQLScript?
-  let upInTransaction: Bool
-  let downInTransaction: Bool
+  let script: ToolScript
   /// What Room does besides.
   var room: RoomStep? = nil
 
   var name: String { "sql" }
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .named(database)) }
+  var effects: StepEffects { StepEffects(databases: .named(database)) }
   var kind: StepKind { .toolSQL(self) }
-  var reversal: Reversal { down != nil ? .explicit : up.isBlank ? .byArguments : .none }
+  var reversal: Reversal { script.down != nil ? .explicit : script.up.isBlank ? .derived : .none }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
-    let notes = try run(up, inTransaction: upInTransaction, on: stage)
+    let notes = try run(script.up, inTransaction: script.upInTransaction, on: stage)
     if try stage.namedDatabase(database, at: position) == nil { recorded.skipped.append(database) }
     return notes
   }
 
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
-    guard let down else {
+    guard let down = script.down else {
       // The version alone, which the tool's record gets.
-      if up.isBlank { return [] }
-      throw StepFailure(message: "the migration has no down statements")
+      if script.up.isBlank { return [] }
+      throw StepFailure("the migration has no down statements")
     }
-    return try run(down, inTransaction: downInTransaction, on: stage)
+    return try run(down, inTransaction: script.downInTransaction, on: stage)
   }
 
   private func run(
@@ -301,16 +298,16 @@ struct RunToolSQL: MigrationAction {
 
   /// Runs the statements as Room does, in one transaction with its hash and version.
   private func run(_ room: RoomStep, _ db: Database, _ triggers: TriggerWatch? = nil) throws -> [String] {
-    try MigrationTransaction.run(db, guardsRoom: false, script: up) { _ in
+    try MigrationTransaction.run(db, guardsRoom: false, script: script.up) { _ in
       try room.begin(db)
-      try statements(up, db, inTransaction: true, triggers)
+      try statements(script.up, db, inTransaction: true, triggers)
       try room.finish(db)
     }
   }
 
   /// Runs the statements in a database that is not in a container.
   func rehearse(_ db: Database) throws {
-    if let room { _ = try run(room, db) } else { try statements(up, db, inTransaction: false) }
+    if let room { _ = try run(room, db) } else { try statements(script.up, db, inTransaction: false) }
   }
 
   /// The tools create a missing database, except SQLDelight and Room, whose apps create it.

@@ -26,7 +26,7 @@ struct NamedDatabase: Sendable {
   func place(on stage: StagedContainer, _ ifMissing: IfMissing = .skip) throws -> ContainerPath? {
     let place = try stage.namedDatabase(name, at: position)
     if place == nil, ifMissing == .fail {
-      throw StepFailure(message: "the database \(name) is not in the container")
+      throw StepFailure("the database \(name) is not in the container")
     }
     return place
   }
@@ -42,7 +42,7 @@ struct NamedDatabase: Sendable {
     guard let path = try place(on: stage, ifMissing) else { return nil }
     return try stage.writeDatabase(at: path, keepsJournal: false) { db in
       do { return try body(db) } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw StepFailure(message: what + error.plainMessage)
+        throw StepFailure(what + error.plainMessage)
       }
     }
   }

@@ -157,7 +157,7 @@ struct CustomStep: MigrationAction {
   var name: String { stage }
   var reversal: Reversal { .none }
   var kind: StepKind { .closure }
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .all, needsVault: needsVault) }
+  var effects: StepEffects { StepEffects(databases: .all, needsVault: needsVault) }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let context = MigrationContext(stage: stage, name: name, position: position)
@@ -165,17 +165,11 @@ struct CustomStep: MigrationAction {
       try change(context)
       try context.finish()
     } catch let error as DatabaseError where !error.isAboutTheDisk {
-      throw StepFailure(
-        message: context.hidingSecrets(in: error.plainMessage + Self.statement(of: error)))
-    } catch  where Self.isUnknown(error) {
-      throw StepFailure(message: context.hidingSecrets(in: Self.text(of: error)))
+      throw StepFailure(context.hidingSecrets(in: error.plainMessage + Self.statement(of: error)))
+    } catch  where !(error is StepFailure || error is DrydockError) {
+      throw StepFailure(context.hidingSecrets(in: Self.text(of: error)))
     }
     return context.notes
-  }
-
-  /// Whether an error was thrown by the plan's own code.
-  private static func isUnknown(_ error: any Error) -> Bool {
-    !(error is StepFailure || error is DrydockError)
   }
 
   private static func text(of error: any Error) -> String {
@@ -212,8 +206,7 @@ public struct ContainerFiles {
   public func write(_ bytes: some Sequence<UInt8>, to path: ContainerPath) throws {
     try prepare(path)
     if try stage.isDatabase(path) {
-      throw StepFailure(
-        message: "`\(path)` is a database: change it by `write(database:)`", path: path.description)
+      throw StepFailure("`\(path)` is a database: change it by `write(database:)`", at: path)
     }
     try stage.write(Array(bytes), to: path)
   }

@@ -138,9 +138,7 @@ public struct PlannedMigration: Sendable {
       checks: check, verifications: verify, isIrreversible: isIrreversible, losses: loses,
       downLosses: downLoses, position: YAMLPosition(file, line, column))
   }
-}
 
-extension PlannedMigration {
   /// The migration for the engine.
   ///
   /// - Throws: `DrydockError` with the place in the source file.

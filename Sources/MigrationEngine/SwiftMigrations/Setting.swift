@@ -121,7 +121,7 @@ extension Setting: BindableSetting {
   func bind(to drafts: SettingsDrafts) throws {
     let settings = MigrationSettings(drafts: drafts, suite: suite)
     guard let value = try read(settings) ?? absent else {
-      throw StepFailure(message: "the setting `\(name)` does not exist, and its property has no default")
+      throw StepFailure("the setting `\(name)` does not exist, and its property has no default")
     }
     binding.value = value
     binding.settings = settings
@@ -147,7 +147,7 @@ public struct MigrationSettings {
     guard let stored = try drafts.values(suite)[key.name] else { return nil }
     if let value = key.decode(stored) { return value }
     let shown = drafts.stage.knowingRedactor(showing: [stored]).typed(stored, of: key.name)
-    throw StepFailure(message: "the setting `\(key.name)` is \(shown), not of type \(Value.self)")
+    throw StepFailure("the setting `\(key.name)` is \(shown), not of type \(Value.self)")
   }
 
   /// Writes a setting; nil removes it.
@@ -157,7 +157,7 @@ public struct MigrationSettings {
     do {
       try drafts.set(try value.map(key.encode), of: key.name, suite)
     } catch let error as EncodingError {
-      throw StepFailure(message: "the setting `\(key.name)` cannot be written: \(error.reason)")
+      throw StepFailure("the setting `\(key.name)` cannot be written: \(error.reason)")
     }
   }
 

@@ -1,8 +1,102 @@
 import AppStores
 import ContainerTransaction
 import Cryptography
+import FileSystem
 import Formats
 import Foundation
+
+struct MoveDefaultsToFile: MigrationOperation {
+  static let kinds = [
+    OperationKind(
+      "defaults.move-to-file",
+      "Moves a setting that grew too large into a file.",
+      [
+        "key": "required: the setting",
+        "to": "required: the file",
+        "format": "`raw`: the bytes of text or data (default for these); `json`: an indented JSON document; "
+          + "`plist`: a binary property list, which preserves every type",
+        "reference":
+          "a new value for the setting, such as the file's name; without it the setting is removed",
+      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {draft: Dear Ada}",
+        step: "{key: draft, to: Documents/draft.txt, reference: draft.txt}",
+        after: "{settings: {draft: draft.txt}, files: {Documents/draft.txt: Dear Ada}}"),
+      decode: Self.init)
+  ]
+
+  private enum Format: String, CaseIterable { case json, plist, raw }
+
+  private let target: DefaultsTarget
+  private let key: String
+  private let to: ContainerPath
+  private let encoding: SettingEncoding
+  private let reference: PropertyListValue?
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    key = try reader.required("key").text("`key`")
+    to = try reader.required("to").containerPath("`to`")
+    let format: Format? = try reader.choice("format")
+    encoding = format.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw
+    reference = try reader["reference"]?.propertyListValue()
+    ifMissing = try reader.ifMissing()
+    ifExists = try reader.ifExists()
+  }
+
+  func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    if try stage.status(of: to) != nil { recorded.skipped.append(to.description) }
+    guard let value = try edit.source(key, ifMissing) else { return edit.notes }
+    if let reference, value.matches(reference), try stage.status(of: to) != nil { return edit.notes }
+    let bytes = try encode(value)
+    let problem = "the file `\(to)` of the setting `\(key)` exists already"
+    guard try recorded.makeRoom(at: to, on: stage, ifExists, or: problem) else {
+      edit.notes.append("`\(to)` exists already: kept, and the setting `\(key)` left unchanged")
+      return edit.notes
+    }
+    try recorded.noteMade(to, on: stage)
+    // The file gets the permissions of the settings file.
+    try stage.write(bytes, to: to, mode: stage.metadata(of: target.path(in: stage))?.mode)
+    guard try encoding.setting(of: stage.read(to), like: value) == value else {
+      throw StepFailure("the file `\(to)`, read back, differs from the setting `\(key)`", at: to)
+    }
+    edit.values[key] = reference
+    return try edit.save(to: stage, &recorded)
+  }
+
+  private func encode(_ value: PropertyListValue) throws -> [UInt8] {
+    try encoding.bytes(
+      of: value, key: key, isIndented: true, argument: ("format", [.raw, .json, .plist]))
+  }
+
+  /// Moves the file's present content back into the setting.
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    let recorded = try PriorValues.required(recorded)
+    var edit = try DefaultsEdit(target, stage)
+    let path = try target.path(in: stage)
+    guard let setting = recorded.setting(key, in: path), let before = setting.before?.value else {
+      let isNewer = try recorded.skipped.isEmpty && stage.status(of: to) != nil
+      return isNewer ? ["`\(to)` was written since: left unchanged, and `\(key)` too"] : []
+    }
+    guard edit.values[key] == setting.after?.value else {
+      return ["`\(key)` was changed since: kept, and `\(to)` too"]
+    }
+    guard try stage.status(of: to) != nil else { return ["`\(to)` does not exist: skipped"] }
+    let bytes = try stage.read(to)
+    // An unchanged file restores the exact value: JSON has fewer types than settings.
+    let value = try bytes == encode(before) ? before : try encoding.setting(of: bytes, like: before)
+    guard let value else {
+      throw StepFailure("`\(to)` cannot become a setting: it is null, or not UTF-8 text", at: to)
+    }
+    edit.values[key] = value
+    try stage.remove(to)
+    edit.notes += try recorded.restore(recorded.removed, on: stage)
+    return try edit.save(to: stage)
+  }
+}
 
 struct MoveDefaultsToVault: MigrationOperation {
   static let kinds = [
@@ -23,8 +117,8 @@ struct MoveDefaultsToVault: MigrationOperation {
       example: OperationExample(
         before: "settings: {auth_token: secret, theme: dark}",
         step: "{key: auth_token, service: s, account: auth}",
-        after: "{settings: {theme: dark}, vault: {auth: secret}}")
-    ) { try Self(reading: $0, files: $1) }
+        after: "{settings: {theme: dark}, vault: {auth: secret}}"),
+      decode: Self.init)
   ]
 
   private enum Form: String, CaseIterable { case text, json }
@@ -38,7 +132,7 @@ struct MoveDefaultsToVault: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     moves = try Self.moves(reader)
     var item = VaultItem(
@@ -113,9 +207,7 @@ struct MoveDefaultsToVault: MigrationOperation {
       // Before the settings go.
       let read = try stage.vault()
       for (key, item) in written where read?[item.id] != item {
-        throw StepFailure(
-          message: "the vault item \(item), read back, differs from the setting `\(key)`",
-          path: path.description)
+        throw StepFailure("the vault item \(item), read back, differs from the setting `\(key)`", at: path)
       }
       for secret in secrets { stage.keepSealed(secret, to: vault.recipients) }
       recorded.items = try SealedItems(changes, sealedAs: vault)
@@ -123,11 +215,8 @@ struct MoveDefaultsToVault: MigrationOperation {
     // The values are recorded only in the sealed items.
     return try edit.save(to: stage)
   }
-}
 
-extension MoveDefaultsToVault {
-  var effects: StepEffects { StepEffects(writing: .conversion, databases: .none, needsVault: true) }
-  var reversal: Reversal { .byArguments }
+  var effects: StepEffects { StepEffects(needsVault: true) }
 
   /// One setting to restore.
   private struct Return {
@@ -179,7 +268,7 @@ extension MoveDefaultsToVault {
     if let value = try? encoding.setting(of: bytes, like: type) { return value }
     if encoding == .raw { return .data(bytes) }
     throw StepFailure(
-      message: "the vault item of the setting `\(key)` cannot be moved back: "
+      "the vault item of the setting `\(key)` cannot be moved back: "
         + (type.map { "it is no longer \($0.nounPhrase)" } ?? "the setting's type is unknown"))
   }
 
@@ -206,5 +295,66 @@ extension MoveDefaultsToVault {
         && !moved.contains { $0.key.isExactly(item.key) }
     }
     return moved + newer
+  }
+}
+
+/// How a setting is written as bytes, to a file or a vault item.
+enum SettingEncoding: String, Sendable {
+  /// Text as UTF-8, data unchanged.
+  case raw
+  /// A number or Bool as text, as `defaults.convert` writes it.
+  case text
+  case json
+  /// A binary property list, which keeps every type.
+  case plist
+
+  /// - Parameters:
+  ///   - isIndented: whether JSON has a line for each value.
+  ///   - argument: the name of the operation's argument for the encoding, with the encodings that it accepts, those for
+  ///     more types last.
+  /// - Throws: ``StepFailure`` when the encoding cannot represent the value.
+  func bytes(
+    of value: PropertyListValue, key: String, isIndented: Bool,
+    argument: (name: String, encodings: [SettingEncoding])
+  ) throws -> [UInt8] {
+    let problem: String
+    switch (self, value) {
+    case (.raw, .string(let text)): return Array(text.utf8)
+    case (.raw, .data(let bytes)): return bytes
+    case (.raw, _): problem = "neither text nor data"
+    case (.text, _):
+      if case .string(let text) = SettingType.string.convert(value) { return Array(text.utf8) }
+      problem = "which cannot be text"
+    case (.json, _):
+      if let json = JSONValue(value) { return JSONDocument(json, isIndented: isIndented).bytes }
+      problem =
+        "and contains a value that JSON cannot represent: a date, data or a number that is not finite"
+    case (.plist, _): return try PropertyListDocument(format: .binary, value: value).encoded()
+    }
+    let others = argument.encodings.drop { $0 != self }.dropFirst()
+      .map { "`\(argument.name): \($0.rawValue)`" }.joined(separator: " or ")
+    throw StepFailure(
+      "the setting `\(key)` is \(value.nounPhrase), \(problem)"
+        + (others.isEmpty ? "" : ": say \(others)"))
+  }
+
+  /// The setting that was written.
+  ///
+  /// - Parameter type: a value of its type, which bytes in most encodings do not have; nil when that is unknown.
+  /// - Returns: nil when the bytes are not of that type.
+  func setting(of bytes: [UInt8], like type: PropertyListValue?) throws -> PropertyListValue? {
+    let text = String(validating: bytes, as: UTF8.self)
+    switch self {
+    case .raw:
+      if case .data = type { return .data(bytes) }
+      return text.map { .string($0) }
+    case .text:
+      guard let text, let type else { return nil }
+      // A real of 32 bits is written in the digits that it needs, and read as any real.
+      let written = SettingType(of: type).map { $0 == .float ? .real : $0 }
+      return written?.convert(.string(text))?.typed(like: type)
+    case .json: return try JSONDocument(bytes: bytes).value.propertyListValue?.typed(like: type)
+    case .plist: return try PropertyListDocument(bytes: bytes).value
+    }
   }
 }
