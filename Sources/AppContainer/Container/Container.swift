@@ -118,8 +118,8 @@ public struct Container: Sendable {
     let isBundle = (configuration.layout ?? .ios) == .ios && isNewBundle(path)
     guard isBundle || FollowedStatus.identity(path) == nil else { return nil }
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    let (above, last) = try ContainerPath.split(trimmed)
-    guard let parent = try ownRealPath(above) else {
+    // A path that ends in `..` of what does not exist leads nowhere either.
+    guard let (above, last) = try? ContainerPath.split(trimmed), let parent = try ownRealPath(above) else {
       throw DrydockError(
         .notFound, "neither the container nor its parent directory exists; create the parent first",
         path: path)

@@ -39,13 +39,17 @@ extension [ProtectionRule] {
 }
 
 extension ProtectionClass {
-  private static let byStrength: [ProtectionClass] = [
-    .none, .completeUntilFirstUserAuthentication, .completeUnlessOpen, .completeWhenUserInactive, .complete,
-  ]
-
-  package func isWeaker(than other: ProtectionClass) -> Bool {
-    Self.byStrength.prefix { $0 != other }.contains(self)
+  private var rank: Int {
+    switch self {
+    case .none: 0
+    case .completeUntilFirstUserAuthentication: 1
+    case .completeUnlessOpen: 2
+    case .completeWhenUserInactive: 3
+    case .complete: 4
+    }
   }
+
+  package func isWeaker(than other: ProtectionClass) -> Bool { rank < other.rank }
 }
 
 extension Directory {

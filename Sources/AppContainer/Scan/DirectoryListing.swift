@@ -30,7 +30,7 @@ final class DirectoryListing {
   let decision: Decision
   /// Below an excluded directory: those that lead to an included path.
   let leading: Set<ContainerPath>?
-  /// The container's mount.
+  /// The mount that the directory is on.
   let mount: UInt64
   /// By the bytes of the names.
   let entries: [Entry]

@@ -159,10 +159,10 @@ public final class Archive {
     return header
   }
 
-  /// Whether there is a signature beside an archive, or a part of one, which says nothing before it is verified.
+  /// Whether an archive has a signature, as a list says it: nothing of it is verified.
   package static func hasSignature(path: String) throws -> Bool {
     let (place, name) = try Places.ofFile(path)
-    return try SignaturePayload.hasFiles(of: name, at: place)
+    return try SignaturePayload.isSigned(name, at: place)
   }
 
   /// Who signed it; nil unless it was opened with trusted keys.

@@ -31,6 +31,12 @@ extension SignaturePayload {
       && signatureSuffixes.contains { names.contains(file(archive, suffix + $0).bytes) }
   }
 
+  /// The same at a place, without a listing.
+  static func isSigned(_ archive: ContainerPath, at place: any Place) throws -> Bool {
+    try place.file(file(archive, suffix)) != nil
+      && signatureSuffixes.contains { try place.file(file(archive, suffix + $0)) != nil }
+  }
+
   /// Whether there is any of the files.
   static func hasFiles(of archive: ContainerPath, at place: any Place) throws -> Bool {
     try suffixes.contains { try place.file(file(archive, $0)) != nil }
