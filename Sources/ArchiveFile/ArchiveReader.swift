@@ -60,7 +60,7 @@ package final class ArchiveReader {
   /// The bytes of the archive itself, without what encryption adds.
   package var contentSize: UInt64 { archive.size }
   package var frames: [ArchiveFrame] { ranges.index.frames }
-  /// The bytes of the file that were read so far, those that were read ahead included.
+  /// The bytes of the file that were read so far, without what was fetched ahead from a server and not used.
   package var bytesRead: UInt64 { bytesReadAtOpening + ranges.source.bytesRead }
 
   package func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws

@@ -25,17 +25,19 @@ package final class RangeReader {
   }
 
   var index: FrameIndex { source.index }
+  package var isRemote: Bool { source.isRemote }
 
   /// Says which pieces of the tar stream are read next, in their order, so that they are fetched ahead from a server. What lies
   /// outside of it is an error when it is read.
-  package func expect(_ pieces: some Sequence<(offset: UInt64, length: UInt64)>) {
-    guard source.isRemote else { return }
+  ///
+  /// - Parameter readers: how many on this thread share the memory for it.
+  package func expect(_ pieces: [(offset: UInt64, length: UInt64)], readers: Int = 1) {
     var frames: [Int] = []
     for (offset, length) in pieces where offset < index.tarSize && length > 0 {
       let last = min(length - 1, index.tarSize - 1 - offset) + offset
       frames += (index.frame(at: offset)...index.frame(at: last)).filter { $0 > frames.last ?? -1 }
     }
-    runs.expected = frames
+    runs.expect(frames, room: FetchedRuns.allRoom / max(readers, 1))
   }
 
   /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
@@ -75,7 +77,10 @@ package final class RangeReader {
     if source.isRemote { source.fetch(&runs, number, last) }
     for next in stride(from: number + 1, through: min(last, number + depth), by: 1)
     where ahead[next] == nil && !cache.contains(where: { $0.number == next }) {
-      ahead[next] = source.decodeAhead(index.frames[next], from: runs.bytes(of: next))
+      let run = runs.bytes(of: next)
+      // What is not on its way from a server yet is fetched with others later.
+      if run == nil, source.isRemote { break }
+      ahead[next] = source.decodeAhead(index.frames[next], from: run)
     }
     let frame =
       try job.map { try $0.take() } ?? source.decode(index.frames[number], from: runs.bytes(of: number))
@@ -99,13 +104,16 @@ struct FetchedRuns {
   typealias Run = (frames: Range<Int>, bytes: PendingResult<ArchiveSource>)
 
   /// The frames that are read next, in their order.
-  var expected: [Int] = [] { didSet { runs = [] } }
+  private var expected: [Int] = []
   private var runs: [Run] = []
+  /// The most bytes of all runs together. One may have more: a frame is fetched as a whole.
+  private var room = Self.allRoom
 
-  /// The most bytes of one request. A frame may be longer.
-  static let longest = 4 << 20
-  /// How many runs are on their way, or not used up.
-  private static let count = 4
+  /// The most bytes of one request, but for a longer frame; and of all runs of one thread.
+  static let longest = 4 << 20, allRoom = 16 << 20
+  private static let mostRuns = 8
+
+  mutating func expect(_ frames: [Int], room: Int) { (expected, self.room, runs) = (frames, room, []) }
 
   /// Drops what was used, and starts requests.
   ///
@@ -117,16 +125,21 @@ struct FetchedRuns {
     _ number: Int, _ last: Int, _ index: FrameIndex, start: (Range<Int>) -> PendingResult<ArchiveSource>
   ) {
     runs.removeAll { $0.frames.upperBound <= number }
-    // The header of a content may be in the frame before it, which nobody expected.
     if let run = runs.first, !run.frames.contains(number) {
-      runs.insert((number..<(number + 1), start(number..<(number + 1))), at: 0)
+      // The header of a content may be in the frame before it, which nobody expected. Other runs are of no use.
+      let isBefore = following(number + 1, last) == run.frames.lowerBound
+      runs = isBefore ? [(number..<(number + 1), start(number..<(number + 1)))] + runs : []
     }
+    var free = room - runs.reduce(0) { $0 + index.bytes(of: $1.frames).count }
     var next = runs.last.map { following($0.frames.upperBound, last) } ?? number
-    while let first = next, runs.count < Self.count {
+    while let first = next, runs.count < Self.mostRuns {
       var frames = first..<(first + 1)
       while following(frames.upperBound, last) == frames.upperBound,
-        case let longer = first..<(frames.upperBound + 1), index.bytes(of: longer).count <= Self.longest
+        case let longer = first..<(frames.upperBound + 1),
+        index.bytes(of: longer).count <= min(Self.longest, free)
       { frames = longer }
+      free -= index.bytes(of: frames).count
+      guard free >= 0 || runs.isEmpty else { return }
       runs.append((frames, start(frames)))
       next = following(frames.upperBound, last)
     }
@@ -253,6 +266,8 @@ package final class RangeSource: Sendable {
   private let bytesDecoded = Atomic<UInt64>(0)
   private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
   private let jobs = DispatchGroup()
+  /// More requests of a server at a time take longer to begin than they save.
+  private let requests = DispatchSemaphore(value: 6)
 
   init(_ archive: ArchiveSource, _ index: FrameIndex, path: String?) {
     (self.archive, self.index, self.path) = (archive, index, path)
@@ -270,7 +285,8 @@ package final class RangeSource: Sendable {
   fileprivate func decode(
     _ frame: ArchiveFrame, from run: PendingResult<ArchiveSource>? = nil
   ) throws -> PlainFrame {
-    let bytes = try run?.take() ?? archive
+    // Where a run cannot be read, this frame may be: it is asked for alone.
+    let bytes = run.flatMap { try? $0.take() } ?? archive
     let pooled = pool.withLock { ($0.decompressors.popLast(), $0.frames.popLast()) }
     let decompressor = try pooled.0 ?? FrameDecompressor()
     let plain = pooled.1 ?? PlainFrame()
@@ -301,7 +317,9 @@ package final class RangeSource: Sendable {
       let place = index.bytes(of: frames)
       jobs.enter()
       Thread.detachNewThread {
+        self.requests.wait()
         job.finish(Result { try self.archive.part(place) })
+        self.requests.signal()
         self.jobs.leave()
       }
       return job

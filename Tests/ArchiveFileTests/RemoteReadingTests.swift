@@ -1,3 +1,5 @@
+import AgeEncryption
+import Cryptography
 import Synchronization
 import TestSupport
 import Testing
@@ -67,6 +69,18 @@ struct RemoteReadingTests {
       // 15 MiB without order in four frames, and the zeros in others, which are fetched with a neighbour.
       #expect(asked.count <= 6, "\(asked)")
 
+      // The same after the manifest, and by a reader that decodes ahead, as for `verify --data`.
+      let whole = try server.open()
+      try whole.readManifest { _ in }
+      _ = server.asked()
+      whole.ranges.readsEverything = true
+      for number in all {
+        try whole.ranges.read(offset: server.offsets[number], length: UInt64(Server.files[number])) { _ in }
+      }
+      whole.rangeSource.waitForJobs()
+      let inOrder = server.asked()
+      #expect(zip(inOrder, inOrder.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "\(inOrder)")
+
       // The first file and the last, each in one frame or two, and nothing between them.
       try server.read([0, 5], of: reader, expecting: [0, 5])
       let few = server.asked()
@@ -107,6 +121,35 @@ struct RemoteReadingTests {
       var count = 0
       try reader.rangeSource.reader().read(offset: built.offsets[0], length: 9 << 20) { count += $0.count }
       #expect(count == 9 << 20)
+    }
+  }
+
+  @Test("A damaged chunk of an encrypted archive spoils only its frame, not those that were fetched with it")
+  func damage() throws {
+    try TemporaryDirectory.with { directory in
+      let identity = try AgeIdentity.generate()
+      // Frames of 4 MiB, of which one takes 1 MiB: three come with one request.
+      let samples = (0..<3).map { number in
+        Sample(
+          "file \(number)",
+          SeededRandom.noise(1 << 20, seed: UInt64(number)) + [UInt8](repeating: 7, count: 3 << 20))
+      }
+      var built = try writeArchive(
+        samples, to: directory("a"), encryption: .recipients([identity.recipient]))
+      built.bytes[400_000] ^= 1
+      let bytes = built.bytes
+      let reader = try ArchiveReader(
+        ArchiveSource(size: UInt64(bytes.count), isRemote: true) { target, offset in
+          bytes[Int(offset)..<(Int(offset) + target.count)].withUnsafeBytes { target.copyMemory(from: $0) }
+        }, keys: AgeKeys(identities: [identity]))
+      let ranges = reader.rangeSource.reader()
+      ranges.expect(built.offsets.prefix(3).map { (offset: $0, length: 4 << 20) })
+      #expect(throws: (any Error).self) {
+        try ranges.read(offset: built.offsets[0], length: 4 << 20) { _ in }
+      }
+      var count = 0
+      try ranges.read(offset: built.offsets[2], length: 3 << 20) { count += $0.count }
+      #expect(count == 3 << 20)
     }
   }
 }

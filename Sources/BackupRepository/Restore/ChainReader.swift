@@ -30,7 +30,10 @@ final class BorrowedReader {
     reader = source.idle.withLock { $0.popLast() } ?? source.reader()
   }
 
-  deinit { source.idle.withLock { $0.append(reader) } }
+  deinit {
+    reader.expectNothing()
+    source.idle.withLock { $0.append(reader) }
+  }
 }
 
 /// Reads a snapshot's contents from the archives of its chain, on one thread at a time. Each archive's last frames are kept: the
@@ -50,12 +53,18 @@ final class ChainReader: @unchecked Sendable {
     self.entries = entries
   }
 
-  /// Says which contents are read next, so that they can be fetched ahead from a server.
+  /// Says which contents are read next, so that they are fetched ahead from a server.
   ///
   /// - Parameter numbers: in the order of the archives.
   func expect(_ contents: RestoredContents, _ numbers: [UInt32]) {
-    for (archive, part) in parts.enumerated() { part.ranges.expect(contents.pieces(numbers, in: archive)) }
+    guard parts.contains(where: \.ranges.isRemote) else { return }
+    let pieces = contents.pieces(numbers, ofParts: parts.count)
+    let readers = pieces.count { !$0.isEmpty }
+    for (part, own) in zip(parts, pieces) { part.ranges.expect(own, readers: readers) }
   }
+
+  /// Drops what was fetched ahead.
+  fileprivate func expectNothing() { for part in parts { part.ranges.expect([]) } }
 
   /// An entry by its place.
   func entry(_ content: ContentPlace) throws -> ManifestEntry {

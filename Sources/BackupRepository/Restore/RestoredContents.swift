@@ -55,15 +55,18 @@ struct RestoredContents: Sendable {
     return keepsSetID ? entry : entry.withoutRights()
   }
 
-  /// Where contents are in the tar stream of an archive, those of several pieces with the beginning of each.
-  func pieces(_ numbers: [UInt32], in archive: Int) -> [(offset: UInt64, length: UInt64)] {
-    numbers.flatMap { number -> [(offset: UInt64, length: UInt64)] in
-      let first = pieces.indices.first(since: { pieces[$0].content >= number })
-      let several = pieces[first...].prefix { $0.content == number }.filter { $0.archive == archive }
+  /// Where contents are in the tar streams of a chain's archives, by the archives' numbers; those of several pieces with the
+  /// beginning of each.
+  func pieces(_ numbers: [UInt32], ofParts count: Int) -> [[(offset: UInt64, length: UInt64)]] {
+    var result = [[(offset: UInt64, length: UInt64)]](repeating: [], count: count)
+    for number in numbers {
       let place = places[Int(number)]
-      if first < pieces.count, pieces[first].content == number { return several.map { ($0.offset, 1) } }
-      return place.archive == archive ? [(place.offset, place.size)] : []
+      let first = pieces.indices.first(since: { pieces[$0].content >= number })
+      let several = pieces[first...].prefix { $0.content == number }
+      if several.isEmpty { result[Int(place.archive)].append((place.offset, place.size)) }
+      for piece in several { result[Int(piece.archive)].append((piece.offset, 1)) }
     }
+    return result
   }
 
   /// Bytes of all contents.

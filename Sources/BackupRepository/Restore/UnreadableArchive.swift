@@ -95,6 +95,7 @@ extension Archive {
     let source = ChainSource(self, members)
     try onAllCores(ContentPlace.groups(contents.places, isRemote: source.isRemote)) { group in
       let reader = source.reader()
+      reader.expect(contents, group)
       for number in group {
         let entry = try contents.entry(Int(number), reader)
         guard reader.has(entry) else {
