@@ -50,7 +50,7 @@ import Testing
       let size = UInt64(bytes.count)
       try staged.remove(Sandbox.database)
       // As a restore, which knows the digest.
-      try staged.putFiles([Sandbox.database], [[0]], size: size) {
+      try staged.putFiles([Sandbox.database], [[0]], size: size) { _ in
         { _ in (metadata, digest, size, isDatabase: true, { try $0.write(bytes) }) }
       }
       try staged.writeDatabase(at: Sandbox.database) {

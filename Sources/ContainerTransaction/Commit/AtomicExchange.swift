@@ -216,7 +216,7 @@ extension AtomicExchange {
     }
     let completion = try CommitCompletion(
       commit, old: tree, live: place.isRoot ? live : live.directory(place), place, groups)
-    let kept = try completion.merge(since: expected)
+    let kept = try completion.merge(tree, since: expected)
     guard commit.searchesOpenFiles else { return kept }
     // The locks of new main files are this process's own.
     let known = Set(locks.new.map(\.path)).union(kept)

@@ -173,12 +173,20 @@ struct CommitChoice {
   private func linkObstacle(_ root: Directory, _ isPart: (ContainerPath) -> Bool) throws -> String? {
     let (device, user) = (try root.status().device, geteuid())
     let protectsOthers = user != 0 && Self.protectsHardLinks
+    lazy var limit = root.linkLimit
+    var names: [FileIdentity: UInt64] = [:]
     for (path, status) in index where isPart(path) {
       if status.isFixed { return "\(path) is immutable or append-only (chattr +i, +a)" }
       // Each subvolume of a mount has another device.
       if status.device != device { return "\(path) is in another subvolume" }
       if protectsOthers, status.user != user, status.type != .directory, try !mayLink(path, status) {
         return "this user may not link \(path), which belongs to another user"
+      }
+      // Each of its names in the container is linked once more. Any file system allows a hundred.
+      guard status.links > 100 else { continue }
+      names[status.identity, default: 0] += 1
+      if status.links + names[status.identity, default: 0] > limit {
+        return "\(path) has as many hard links as this file system may allow"
       }
     }
     return nil

@@ -36,7 +36,7 @@ struct CommitCompletion {
     let journal = Journal(state: state.directory)
     var conflicts: [ContainerPath] = []
     if let index {
-      conflicts = try old == nil ? revalidateMoved(at: index) : mergeAfterExchange(since: index)
+      conflicts = try old.map { try mergeAfterExchange($0, since: index) } ?? revalidateMoved(at: index)
       try journal.append(JournalRecord(.carried, transaction))
     }
     try faults.reach(.carried)
@@ -60,19 +60,17 @@ struct CommitCompletion {
   }
 
   /// After an exchange: applies what an app wrote into the old tree between the revalidation and the exchange.
-  private func mergeAfterExchange(since index: TreeIndex) throws -> [ContainerPath] {
-    guard let old else { return [] }
+  private func mergeAfterExchange(_ old: Directory, since index: TreeIndex) throws -> [ContainerPath] {
     // A kill may have come before the marks were set, or during the reversal.
     for change in undo.changes {
       try change.markReplaced(in: old, as: change.path.rebased(from: place, to: .root))
     }
     try undo.unmarkLive(in: live, below: place, \.after)
-    return try merge(since: index)
+    return try merge(old, since: index)
   }
 
   /// Applies to the tree in its place what an app wrote into the other one.
-  func merge(since index: TreeIndex) throws -> [ContainerPath] {
-    guard let old else { return [] }
+  func merge(_ old: Directory, since index: TreeIndex) throws -> [ContainerPath] {
     if place.isRoot { try moveState(from: old, to: live) }
     for group in groups {
       try moveState(from: old.directory(.group(group.id)), to: live.directory(.group(group.id)))

@@ -14,13 +14,15 @@ extension FileStatus {
   func isSame(as other: FileStatus, byChangeTime: Bool = false) -> Bool {
     guard type == other.type, identity == other.identity else { return false }
     if type == .directory || byChangeTime, changed != other.changed { return false }
-    return (type == .directory || size == other.size) && modified == other.modified && mode == other.mode
-      && user == other.user && group == other.group
+    // A recovery in another user namespace sees another owner of each directory.
+    if type == .directory { return true }
+    return size == other.size && modified == other.modified && mode == other.mode && user == other.user
+      && group == other.group
   }
 }
 
 /// Every path of a tree at one moment. It takes about 70 bytes a path, of which a container may have a million: a dictionary
-/// takes five times as much. Mounts, blocks, links and the sizes of directories are left out.
+/// takes five times as much. Mounts and blocks are left out, and the links and sizes of directories.
 struct TreeIndex: Sendable {
   fileprivate struct Entry {
     var kind: UInt32
@@ -158,7 +160,8 @@ extension TreeIndex: Sequence {
   private mutating func entry(_ status: FileStatus) -> Entry {
     var kind = status
     (kind.inode, kind.size, kind.modified, kind.changed) = (0, 0, 0, 0)
-    (kind.mount, kind.blocks, kind.links) = (0, 0, 0)
+    (kind.mount, kind.blocks) = (0, 0)
+    if kind.type == .directory { kind.links = 0 }
     return Entry(
       kind: kinds.number(of: kind), inode: status.inode, size: status.type == .directory ? 0 : status.size,
       modified: status.modified, changed: status.changed)

@@ -33,7 +33,7 @@ package struct ContainerLock: Sendable {
     self.root = root.showing(groups: groups).naming(databases: container.configuration.databasePaths)
   }
 
-  /// For a root that is locked already.
+  /// For what no other command changes: a root that is locked already, or the folder of a transaction.
   init(holding root: Directory) { self.root = root }
 
   /// Locks the roots of a container's groups, in the same order by all who share them.

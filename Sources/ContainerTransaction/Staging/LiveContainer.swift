@@ -183,11 +183,13 @@ extension LiveContainer {
 
   /// - Throws: ``DrydockError`` with code `changedMeanwhile` when a path that was read since then has changed.
   func requireUnchangedReads() throws {
-    // On an overlay a file that is opened to be locked gets another inode.
+    // On an overlay a file that is opened to be locked gets another inode, and its directory another size.
     let isOverlay = root.isOverlay()
     for (path, seen) in reads ?? [:] {
       let now = try root.status(path)
-      if isOverlay, now?.type == seen?.type, now?.size == seen?.size, now?.modified == seen?.modified {
+      if isOverlay, now?.type == seen?.type, now?.type == .directory || now?.size == seen?.size,
+        now?.modified == seen?.modified
+      {
         continue
       }
       if now == nil && seen == nil { continue }

@@ -224,7 +224,9 @@ extension StagedContainer {
     if sidecars.isEmpty { return inode.name }
     if let merged = inode.merged { return merged }
     let directory = stage.directory
-    let copy = try stage.copy(inode.name, for: path)
+    // Mostly a clone, or sparse: its size says nothing about the space that it needs.
+    let copy = stage.newName()
+    try directory.copyContents(of: inode.name, to: copy, in: directory)
     for sidecar in sidecars {
       try directory.copyContents(of: sidecar.inode.name, to: copy.withSuffix(sidecar.suffix), in: directory)
     }

@@ -246,6 +246,8 @@ extension StagedContainer {
     guard !target.isInside(source) else {
       throw DrydockError(.exists, "cannot go into itself, to \(target)", path: source.description)
     }
+    // A wrong parent is reported before anything is copied.
+    try createDirectory(target.parent)
     if let external = try databaseUnit(at: source)?.externalData {
       try copy(external, to: DatabaseUnit.externalDataPath(of: target))
     }

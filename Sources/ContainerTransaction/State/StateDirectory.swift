@@ -111,8 +111,8 @@ package struct StateDirectory: Sendable {
 
   /// The state for reading only: what does not count is left out, each with the reason.
   ///
-  /// - Parameter isRequired: whether one beside it that may not be read is an error, which says whose it is: then a
-  ///   container's transactions are unknown, which is not the same as none.
+  /// - Parameter isRequired: whether to throw when the state beside the container cannot be read, instead of leaving
+  ///   it out: unknown transactions are not the same as none.
   static func readable(of container: Container, isRequired: Bool = false) throws -> (
     states: [StateDirectory], foreign: [DrydockError]
   ) {

@@ -28,8 +28,21 @@ struct Sealing: Codable, Sendable {
   func sealAll(in state: Directory, _ faults: Seams) throws {
     if try state.status(StateDirectory.undo)?.type == .directory {
       let undos = try state.directory(StateDirectory.undo)
-      // A file of this name was sealed before a crash, and is replaced.
-      try seal(Self.plainFiles(ofUndosIn: undos), in: undos, faults, as: UndoEntry.sealed)
+      let plain = try Self.files(in: undos) { path in
+        let name = path.nameString
+        return !Self.records.contains(name) && !name.hasSuffix(".age") && !name.hasSuffix(".age.new")
+      }
+      var vaults: [ContainerPath: Set<ContainerPath>] = [:]
+      try seal(plain, in: undos, faults) { plain in
+        // A vault is encrypted itself: its rollback needs no key.
+        if try AgeHeader.isPresent(in: undos.prefix(of: plain, AgeHeader.probeLength)) {
+          let known = vaults[plain.parent] ?? Self.vaults(in: plain.parent, undos)
+          vaults[plain.parent] = known
+          if known.contains(plain) { return nil }
+        }
+        // The sealed file of an earlier run is replaced.
+        return UndoEntry.sealed(plain)
+      }
     }
     guard try state.status(StateDirectory.conflict)?.type == .directory else { return }
     let copies = try state.directory(StateDirectory.conflict)
@@ -45,23 +58,23 @@ struct Sealing: Codable, Sendable {
       {
         name = name.withSuffix("~")
       }
+      // On disk in the list before the sealed file exists: else a run after a crash takes that file for a plain one.
       if sealed.insert(name).inserted {
-        try state.replaceRecord(Self.sealedCopies, with: sealed.sorted())
+        try state.replaceRecord(Self.listOfCopies, with: sealed.sorted())
       }
       return name
     }
   }
 
-  /// - Parameter name: gives the name for a sealed file.
+  /// - Parameter name: gives the name for a sealed file; nil for one that stays plain.
   private func seal(
     _ files: PathList, in folder: Directory, _ faults: Seams,
-    as name: (ContainerPath) throws -> ContainerPath
+    as name: (ContainerPath) throws -> ContainerPath?
   ) throws {
     let target = try target()
     var (batch, bytes): ([Sealed], UInt64) = ([], 0)
     for plain in files {
-      guard let status = try folder.status(plain) else { continue }
-      let sealed = try name(plain)
+      guard let status = try folder.status(plain), let sealed = try name(plain) else { continue }
       try seal(plain, status, in: folder, as: sealed, to: target)
       batch.append((plain, status, sealed))
       bytes += status.size
@@ -141,14 +154,14 @@ struct Sealing: Codable, Sendable {
 /// files. Conflict copies have names of the app, which may look like those: there a list says which ones are sealed.
 extension Sealing {
   /// A file of the state directory: paths below `conflict`.
-  private static let sealedCopies: ContainerPath = "sealed"
+  private static let listOfCopies: ContainerPath = "sealed"
   /// Files of undo entries that describe them.
   private static let records = Set([UndoRecord.file, LateWrites.file, LateWrites.unmarked].map(\.nameString))
 
   private static func sealedCopies(in state: Directory) throws -> Set<ContainerPath> {
-    guard try state.status(sealedCopies) != nil else { return [] }
+    guard try state.status(listOfCopies) != nil else { return [] }
     let paths: [ContainerPath] = try state.record(
-      sealedCopies, damaged: "the list of encrypted conflict copies is corrupt")
+      listOfCopies, damaged: "the list of encrypted conflict copies is corrupt")
     return Set(paths)
   }
 
@@ -156,29 +169,14 @@ extension Sealing {
   private static func temporary(_ sealed: ContainerPath) -> ContainerPath { sealed.withSuffix(".new") }
 
   private static func files(
-    in folder: Directory, where isPlain: (ContainerPath) throws -> Bool
+    in folder: Directory, where isPlain: (ContainerPath) -> Bool
   ) throws -> PathList {
     var files = PathList()
     try folder.walk { entry in
-      if entry.status.type == .file, try isPlain(entry.path) { files.append(entry.path) }
+      if entry.status.type == .file, isPlain(entry.path) { files.append(entry.path) }
       return .into
     }
     return files
-  }
-
-  /// The kept files that are not sealed. A vault is encrypted itself: its rollback needs no key.
-  private static func plainFiles(ofUndosIn undos: Directory) throws -> PathList {
-    var vaults: [ContainerPath: Set<ContainerPath>] = [:]
-    return try files(in: undos) { path in
-      let name = path.nameString
-      guard !records.contains(name), !name.hasSuffix(".age"), !name.hasSuffix(".age.new") else {
-        return false
-      }
-      guard try AgeHeader.isPresent(in: undos.prefix(of: path, AgeHeader.probeLength)) else { return true }
-      let known = vaults[path.parent] ?? self.vaults(in: path.parent, undos)
-      vaults[path.parent] = known
-      return !known.contains(path)
-    }
   }
 
   /// The vaults that an undo entry keeps, by its record; none where that is corrupt: then all of it is sealed.
