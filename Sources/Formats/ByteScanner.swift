@@ -64,6 +64,9 @@ extension XMLScanner {
     let isEnd = take("/")
     var tag = XMLTag(name: try name(), isEnd: isEnd)
     if !Self.isFullXML {
+      guard byte.map({ Self.isSpace($0) || "/>".utf8.contains($0) }) ?? true else {
+        throw damaged("an unknown element")
+      }
       while let byte, byte != UInt8(ascii: ">") { index += 1 }
       guard take(">") else { throw cut }
       tag.isEmpty = !isEnd && bytes[index - 2] == UInt8(ascii: "/")
@@ -118,6 +121,8 @@ extension XMLScanner {
         } else if isAt("<![CDATA[") {
           try skip(past: "]]>", from: 9)
           text += bytes[(start + 9)..<(index - 3)]
+        } else if isAt("<?"), !Self.isFullXML {
+          try skip(past: "?>", from: 2)
         } else {
           try end(name)
           return (String(decoding: text, as: UTF8.self), hasComment)
@@ -170,10 +175,10 @@ extension XMLScanner {
   /// The encoding that the declaration at the start of a text names, in lower case.
   static func encoding(declaredIn text: ArraySlice<UInt8>) -> String? {
     let start = String(decoding: text.prefix(200), as: UTF8.self)
-    guard start.hasPrefix("<?xml"), let end = start.range(of: "?>"),
-      let name = start[..<end.lowerBound].firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)
-    else { return nil }
-    return name.1.lowercased()
+    guard start.hasPrefix("<?xml") else { return nil }
+    // A longer declaration has no end here.
+    let declaration = start[..<(start.range(of: "?>")?.lowerBound ?? start.endIndex)]
+    return declaration.firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)?.1.lowercased()
   }
 
   /// Skips white space, comments and instructions.

@@ -25,7 +25,7 @@ package indirect enum JSONValue: Sendable {
     case (.null, .null): true
     case (.boolean(let left), .boolean(let right)): left == right
     case (.number(let left), .number(let right)): left.matches(right)
-    case (.string(let left), .string(let right)): left.matches(right.text)
+    case (.string(let left), .string(let right)): left.matches(right)
     case (.array(let left), .array(let right)):
       left.elements.count == right.elements.count
         && zip(left.elements, right.elements).allSatisfy { $0.matches($1) }
@@ -184,6 +184,11 @@ package struct JSONString: Sendable {
   }
 
   init(checked source: String) { self.source = source }
+
+  /// Whether both have the same text, and the same lone surrogates in it.
+  fileprivate func matches(_ other: JSONString) -> Bool {
+    hasEscapes || other.hasEscapes ? units == other.units : source.isExactly(other.source)
+  }
 
   package func matches(_ other: String) -> Bool { text.utf8.elementsEqual(other.utf8) }
 

@@ -82,8 +82,14 @@ package enum TextFile {
 
   /// The lines of a text, without the line feeds. A carriage return before one belongs to its line. After the last line
   /// feed there is one more line, which may be empty.
-  package static func lines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-    bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+  package static func lines(_ bytes: [UInt8]) -> some Sequence<ArraySlice<UInt8>> {
+    // One at a time: an array has 32 bytes for each line, which may be empty.
+    sequence(state: 0) { start in
+      guard start <= bytes.count else { return nil }
+      let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+      defer { start = end + 1 }
+      return bytes[start..<end]
+    }
   }
 
   /// With a line feed for each CRLF.

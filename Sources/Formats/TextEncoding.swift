@@ -22,7 +22,7 @@ package enum TextEncoding: Sendable, Hashable {
     }
   }
 
-  /// Whether a character has more than one byte at least.
+  /// Whether a character has at least two bytes.
   package var isWide: Bool { if case .utf16 = self { true } else { false } }
 
   /// The name in the declaration of an XML file.

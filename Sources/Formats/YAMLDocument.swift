@@ -186,8 +186,8 @@ extension YAMLDocument {
   }
 
   private static func position(after text: some StringProtocol, _ file: String) -> YAMLPosition {
-    let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    return YAMLPosition(file: file, line: lines.count, column: (lines.last?.unicodeScalars.count ?? 0) + 1)
+    let lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+    return YAMLPosition(file: file, line: lines.count, column: (lines.last?.count ?? 0) + 1)
   }
 
   private static func tab(in text: String, line: Int) -> Int? {

@@ -132,9 +132,15 @@ struct RedactorTests {
     for value in [secret, .array([secret]), .string("hunter2-hunter2"), .data(Array("hunter2-hunter2".utf8))]
     {
       #expect(!redactor.shown(value, key: "note").contains("secret"))
-      #expect(knowing.shown(value, key: "note").contains("(secret, "))
+      for knowing in [knowing, redactor.knowing([settings], among: [value])] {
+        #expect(knowing.shown(value, key: "note").contains("(secret, "))
+      }
     }
     #expect(knowing.shown(.string("dark"), key: "note") == "\"dark\"")
+    #expect(!redactor.knowing([settings], among: ["dark mode"]).shown(secret, key: "note").contains("secret"))
+    let data: PropertyListDictionary = ["token": .array([.data(Array("hunter2-hunter2".utf8))])]
+    let text = PropertyListValue.string("hunter2-hunter2")
+    #expect(redactor.knowing([data], among: [text]).shown(text, key: "note").contains("(secret, "))
   }
 
   @Test("A key may be a secret itself")

@@ -99,6 +99,8 @@ import Testing
     #expect(again.contains(#""later": {"x": [1, -2.5e3, null, "é\u00e9\/"]}"#))
     #expect(again.contains(#""tags": [ true ]"#))
     #expect(try read(again) == document)
+    let halves = try ["800", "801"].map { try read(self.document(item(##", "later": "\ud\##($0)""##))) }
+    #expect(halves[0] != halves[1])
   }
 
   @Test func escapesAreDecoded() throws {

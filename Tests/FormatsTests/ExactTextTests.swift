@@ -69,7 +69,7 @@ import Testing
     ("<!-- a --><string>a<![CDATA[<b>]]>c&#x41;&#66;&quot;</string>", .string("a<b>cAB\"")),
     ("<data>AQ\n\tID</data>", .data([1, 2, 3])), ("<string/>", .string("")),
     ("<dict foo='1'/>", .dictionary([:])), ("<dict foo=1/>", .dictionary([:])),
-    ("<string>a<!-- b -->c</string>", .string("ac")),
+    ("<string>a<!-- b -->c</string>", .string("ac")), ("<string>a<?b c?></string>", .string("a")),
     ("<real>+infinity</real>", .real(.infinity)), ("<array> <false/>\n</array>", .array([.boolean(false)])),
   ])
   func read(_ text: String, _ value: PropertyListValue) throws {
@@ -90,6 +90,9 @@ import Testing
     ("<data>A!</data>", "data that is not base64"), ("<array>s3cret</array>", "text where an element"),
     ("<plist></plist>", "it has no value"), ("<plist><true/><false/></plist>", "does not end"),
     ("<array><string>a</array>", "does not end"), ("<s3cret/>", "an unknown element"),
+    ("<dict><key>a</key><true<key>s3cret</key></dict>", "an unknown element"),
+    ("<string\"s3cret/>", "an unknown element"), ("<true=\"/>", "an unknown element"),
+    ("<true<", "an unknown element"), ("<true", "unexpected end"),
     ("<string>&s3cret;</string>", "an unknown entity"), ("<dict><key>s3cret</key></dict>", "without a value"),
     (String(repeating: "<array>", count: 300), "nested too deeply"), ("<string>s3cret", "unexpected end"),
     ("<?xml version=\"1.0\" encoding=\"shift_jis\"?><true/>", "encoding"),

@@ -54,8 +54,10 @@ import Testing
   }
 
   @Test func notUTF8() {
-    #expect { try YAMLDocument(Array("a: 1\nb: ".utf8) + [0xFF], file: "m.yaml") } throws: {
-      String(describing: $0).hasPrefix("m.yaml:2:4: this byte is not UTF-8")
+    for (text, place) in [("a: 1\nb: ", "2:4"), ("a: 1\r\nb: ", "2:4"), ("a\r\u{B}\u{2028}b: ", "1:8")] {
+      #expect { try YAMLDocument(Array(text.utf8) + [0xFF], file: "m.yaml") } throws: {
+        String(describing: $0).hasPrefix("m.yaml:\(place): this byte is not UTF-8")
+      }
     }
   }
 

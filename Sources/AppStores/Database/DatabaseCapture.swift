@@ -96,7 +96,7 @@ extension Directory {
 
 extension Directory {
   /// - Parameter keepsLock: whether the lock is the caller's and remains exclusive.
-  /// - Returns: nil when a program that ignores locks wrote to it.
+  /// - Returns: nil when it cannot be captured at this moment.
   private func image(
     of unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, keepsLock: Bool,
     requiresStable: Bool

@@ -257,7 +257,7 @@ extension ExpressionDatabase {
   ]
 
   private func failure(_ code: Int32, _ statement: OpaquePointer) -> ExpressionFailure {
-    if let problem = problem { return ExpressionFailure(problem) }
+    if let problem { return ExpressionFailure(problem) }
     switch code {
     case SQLITE_TOOBIG: return ExpressionFailure("a value in it is too large")
     case SQLITE_NOMEM: return ExpressionFailure("there is not enough memory")

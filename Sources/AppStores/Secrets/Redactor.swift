@@ -120,8 +120,12 @@ package struct Redactor: Sendable {
     var budget = 64 << 20
     let wanted = shown.map { Self.texts(in: $0) }
     if wanted?.isEmpty == true { return result }
+    func isWanted(_ value: PropertyListValue) -> Bool {
+      guard let wanted else { return true }
+      return value.contains { Self.bytes(of: $0).map(wanted.contains) ?? false }
+    }
     for values in settings {
-      for (key, value) in values where wanted.map({ value.contains(where: $0.contains) }) ?? true {
+      for (key, value) in values where isWanted(value) {
         SecretPattern.visit(value, SecretName(key), within: &budget) {
           if let mark = mark(of: $0) { result.known.insert(mark) }
         }
@@ -133,19 +137,26 @@ package struct Redactor: Sendable {
   /// Shorter texts match by chance.
   private static let leastKnown = 6
 
-  /// The texts and data in values that are long enough, also those in documents, which are redacted value by value.
-  private static func texts(in values: [PropertyListValue], depth: Int = 0) -> Set<PropertyListValue> {
-    var texts: Set<PropertyListValue> = []
+  /// The bytes of a text or data that is long enough: a secret may be kept as either.
+  private static func bytes(of value: PropertyListValue) -> [UInt8]? {
+    let bytes: [UInt8]
+    switch value {
+    case .string(let text): bytes = Array(text.utf8)
+    case .data(let data): bytes = data
+    default: return nil
+    }
+    return bytes.count < leastKnown ? nil : bytes
+  }
+
+  /// The bytes of the texts and data in values, also of those in documents, which are redacted value by value.
+  private static func texts(in values: [PropertyListValue], depth: Int = 0) -> Set<[UInt8]> {
+    var texts: Set<[UInt8]> = []
     for value in values {
       _ = value.contains { part in
-        switch part {
-        case .string(let text) where text.utf8.count >= leastKnown:
-          texts.insert(part)
-          if depth < SecretPattern.depthLimit, let document = part.document {
-            texts.formUnion(Self.texts(in: [document], depth: depth + 1))
-          }
-        case .data(let bytes) where bytes.count >= leastKnown: texts.insert(part)
-        default: break
+        guard let bytes = bytes(of: part) else { return false }
+        texts.insert(bytes)
+        if case .string = part, depth < SecretPattern.depthLimit, let document = part.document {
+          texts.formUnion(Self.texts(in: [document], depth: depth + 1))
         }
         return false
       }
@@ -158,12 +169,7 @@ package struct Redactor: Sendable {
   }
 
   private func mark(of value: PropertyListValue) -> String? {
-    switch value {
-    case .string(var text):
-      text.utf8.count < Self.leastKnown ? nil : text.withUTF8 { mark(UnsafeRawBufferPointer($0)) }
-    case .data(let bytes): bytes.count < Self.leastKnown ? nil : bytes.withUnsafeBytes { mark($0) }
-    default: nil
-    }
+    Self.bytes(of: value).flatMap { $0.withUnsafeBytes { mark($0) } }
   }
 
   /// Whether a value is redacted as a whole.
