@@ -54,4 +54,20 @@ struct SystemCallTests {
     for sandbox in [sandboxes.0, sandboxes.1] { try sandbox.succeed("snapshot App -r Backups") }
     #expect(try perFile("snapshot App -r Backups") <= 3)
   }
+
+  @Test("A snapshot opens the newest archive, and not all that are in the repository")
+  func archives() async throws {
+    let sandbox = try Self.sandbox(files: 1)
+    func perArchive() async throws -> Int {
+      // Those of one second are all opened.
+      try await Task.sleep(for: .seconds(1.1))
+      try sandbox.succeed("snapshot App -r Backups")
+      try await Task.sleep(for: .seconds(1.1))
+      return try Self.calls("snapshot App -r Backups", in: sandbox, commit: nil)
+    }
+    let few = try await perArchive()
+    for _ in 0..<20 { try sandbox.succeed("snapshot App -r Backups") }
+    // A name and a status of each; opened, it would be ten calls more.
+    #expect(try await perArchive() - few <= 22 * 4)
+  }
 }

@@ -47,15 +47,30 @@ extension Snapshot {
     if case .passphrase? = options.encryption { return (nil, nil) }
     let (keys, isEncrypted) = (options.keys, options.encryption != nil)
     let label = ArchiveLabel(header)
-    let listing = try Repository(repository).listUntagged(present, keys: keys) {
-      $0.nameKey == label.nameKey
+    let names = present.archives.compactMap(\.label).filter { $0.nameKey == label.nameKey }
+    let latest = names.map(\.time).max() ?? ""
+    func list(_ isWanted: (ArchiveLabel) -> Bool) throws -> (
+      listing: Repository.Listing, newest: StoredArchive?
+    ) {
+      let listing = try Repository(repository).listUntagged(present, keys: keys) {
+        $0.nameKey == label.nameKey && isWanted($0)
+      }
+      let newest = listing.archives.last { archive in
+        // Of archives that anyone can read and others, no one needs one of the other kind.
+        archive.isLocked
+          ? isEncrypted && archive.nameKey == label.nameKey
+          : archive.ownerKey == label.ownerKey && (archive.encryption != nil) == isEncrypted
+      }
+      return (listing, newest)
     }
-    let newest = listing.archives.last { archive in
-      // Of archives that anyone can read and others, no one needs one of the other kind.
-      archive.isLocked
-        ? isEncrypted && archive.nameKey == label.nameKey
-        : archive.ownerKey == label.ownerKey && (archive.encryption != nil) == isEncrypted
-    }
+    // Names have the times: the headers of all are read only where a clock may have been wrong, or a name is.
+    var (listing, newest) = try list { $0.time == latest }
+    let isCertain =
+      latest <= header.time && newest != nil && !names.contains(where: \.followsLater)
+      && !listing.archives.contains {
+        $0.nameKey == label.nameKey && ($0.time != latest || $0.published != nil)
+      }
+    if !isCertain { (listing, newest) = try list { _ in true } }
     if let unread = listing.newestUnreadable(of: newest?.label ?? label, after: newest?.effectiveTime ?? "") {
       return (nil, "\(unread.fileName) cannot be read: \(unread.reason)")
     }
