@@ -37,7 +37,7 @@ package final class RangeReader {
       let last = min(length - 1, index.tarSize - 1 - offset) + offset
       frames += (index.frame(at: offset)...index.frame(at: last)).filter { $0 > frames.last ?? -1 }
     }
-    runs.expect(frames, room: FetchedRuns.allRoom / max(readers, 1))
+    runs.expect(frames, room: max(FetchedRuns.allRoom / max(readers, 1), FetchedRuns.longest))
   }
 
   /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
@@ -103,8 +103,9 @@ struct FetchedRuns {
   /// Frames that follow each other in the file, and the reply to the request for them.
   typealias Run = (frames: Range<Int>, bytes: PendingResult<ArchiveSource>)
 
-  /// The frames that are read next, in their order.
+  /// The frames that are read next, in their order, and the first one of which nothing was asked for yet.
   private var expected: [Int] = []
+  private var started = 0
   private var runs: [Run] = []
   /// The most bytes of all runs together. One may have more: a frame is fetched as a whole.
   private var room = Self.allRoom
@@ -113,7 +114,9 @@ struct FetchedRuns {
   static let longest = 4 << 20, allRoom = 16 << 20
   private static let mostRuns = 8
 
-  mutating func expect(_ frames: [Int], room: Int) { (expected, self.room, runs) = (frames, room, []) }
+  mutating func expect(_ frames: [Int], room: Int) {
+    (expected, self.room, runs, started) = (frames, room, [], 0)
+  }
 
   /// Drops what was used, and starts requests.
   ///
@@ -125,10 +128,11 @@ struct FetchedRuns {
     _ number: Int, _ last: Int, _ index: FrameIndex, start: (Range<Int>) -> PendingResult<ArchiveSource>
   ) {
     runs.removeAll { $0.frames.upperBound <= number }
-    if let run = runs.first, !run.frames.contains(number) {
-      // The header of a content may be in the frame before it, which nobody expected. Other runs are of no use.
-      let isBefore = following(number + 1, last) == run.frames.lowerBound
-      runs = isBefore ? [(number..<(number + 1), start(number..<(number + 1)))] + runs : []
+    if let first = runs.first, !first.frames.contains(number) {
+      // Nobody expected this frame: it has the header of a content in the next one, or the rest of a piece. What is expected
+      // stays, and is not asked for again.
+      runs = runs.filter { isExpected($0.frames.lowerBound) }
+      if !runs.isEmpty { runs.insert((number..<(number + 1), start(number..<(number + 1))), at: 0) }
     }
     var free = room - runs.reduce(0) { $0 + index.bytes(of: $1.frames).count }
     var next = runs.last.map { following($0.frames.upperBound, last) } ?? number
@@ -141,14 +145,20 @@ struct FetchedRuns {
       free -= index.bytes(of: frames).count
       guard free >= 0 || runs.isEmpty else { return }
       runs.append((frames, start(frames)))
+      if isExpected(first) { started = max(started, frames.upperBound) }
       next = following(frames.upperBound, last)
     }
+  }
+
+  private func isExpected(_ number: Int) -> Bool {
+    let place = expected.indices.first(since: { expected[$0] >= number })
+    return place < expected.count && expected[place] == number
   }
 
   /// The next frame that is read, from this one on.
   private func following(_ number: Int, _ last: Int) -> Int? {
     if number <= last { return number }
-    let place = expected.indices.first(since: { expected[$0] >= number })
+    let place = expected.indices.first(since: { expected[$0] >= max(number, started) })
     return place < expected.count ? expected[place] : nil
   }
 
@@ -266,7 +276,7 @@ package final class RangeSource: Sendable {
   private let bytesDecoded = Atomic<UInt64>(0)
   private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
   private let jobs = DispatchGroup()
-  /// More requests of a server at a time take longer to begin than they save.
+  /// For one archive, more requests at a time take longer to begin than they save.
   private let requests = DispatchSemaphore(value: 6)
 
   init(_ archive: ArchiveSource, _ index: FrameIndex, path: String?) {
@@ -285,8 +295,9 @@ package final class RangeSource: Sendable {
   fileprivate func decode(
     _ frame: ArchiveFrame, from run: PendingResult<ArchiveSource>? = nil
   ) throws -> PlainFrame {
-    // Where a run cannot be read, this frame may be: it is asked for alone.
-    let bytes = run.flatMap { try? $0.take() } ?? archive
+    var bytes = archive
+    // A damaged piece of a file spoils what was fetched with it: then this frame is asked for alone.
+    do { bytes = try run?.take() ?? archive } catch let error as DrydockError where error.code != .io {}
     let pooled = pool.withLock { ($0.decompressors.popLast(), $0.frames.popLast()) }
     let decompressor = try pooled.0 ?? FrameDecompressor()
     let plain = pooled.1 ?? PlainFrame()

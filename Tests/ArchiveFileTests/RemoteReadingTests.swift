@@ -87,6 +87,19 @@ struct RemoteReadingTests {
       #expect(few.reduce(0) { $0 + $1.count } < 13 << 20, "\(few)")
       #expect(few.count < asked.count)
 
+      // Only the beginnings are announced, or the order is another one: what comes is used, and not asked for again.
+      for numbers in [[0, 3, 5], [5, 3, 0]] {
+        let ranges = reader.rangeSource.reader()
+        ranges.expect([0, 3, 5].map { (offset: server.offsets[$0], length: 1) })
+        for number in numbers {
+          try ranges.read(offset: server.offsets[number], length: UInt64(Server.files[number])) { _ in }
+        }
+        reader.rangeSource.waitForJobs()
+        let asked = server.asked()
+        #expect(
+          zip(asked, asked.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "\(numbers): \(asked)")
+      }
+
       // What nobody expected is fetched when it is read; what does not exist, never.
       try server.read([5, 0], of: reader, expecting: [])
       #expect(!server.asked().isEmpty)

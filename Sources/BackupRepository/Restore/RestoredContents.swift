@@ -9,7 +9,7 @@ struct RestoredContents: Sendable {
   private(set) var places: [ContentPlace] = []
   private(set) var paths = PathList()
   /// Where the pieces are of contents that are in several ones, with the number of the content.
-  private(set) var pieces: [(content: UInt32, archive: UInt16, offset: UInt64)] = []
+  private(set) var pieces: [(content: UInt32, archive: UInt16, offset: UInt64, length: UInt64)] = []
   /// By its number, each entry that is another one than in the manifest: a hard link with the content of its first name.
   private var changed: [Int: ManifestEntry] = [:]
   private let keepsSetID: Bool
@@ -20,7 +20,7 @@ struct RestoredContents: Sendable {
   mutating func append(_ entry: ManifestEntry, _ place: (part: Int, row: Int64), of archive: Archive) {
     if entry.extents.count > 1 {
       let number = UInt32(places.count)
-      pieces += entry.extents.map { (number, ContentPlace.number($0, in: archive), $0.offset) }
+      pieces += entry.extents.map { (number, ContentPlace.number($0, in: archive), $0.offset, $0.length) }
     }
     places.append(ContentPlace(entry, place, of: archive))
     paths.append(entry.path)
@@ -41,7 +41,7 @@ struct RestoredContents: Sendable {
       while piece < all.pieces.count, all.pieces[piece].content == number { piece += 1 }
       if isRemoved(path) { continue }
       let moved = UInt32(places.count)
-      pieces += all.pieces[first..<piece].map { (moved, $0.archive, $0.offset) }
+      pieces += all.pieces[first..<piece].map { (moved, $0.archive, $0.offset, $0.length) }
       changed[places.count] = all.changed[number]
       places.append(all.places[number])
       paths.append(path)
@@ -55,8 +55,7 @@ struct RestoredContents: Sendable {
     return keepsSetID ? entry : entry.withoutRights()
   }
 
-  /// Where contents are in the tar streams of a chain's archives, by the archives' numbers; those of several pieces with the
-  /// beginning of each.
+  /// Where contents are in the tar streams of a chain's archives, by the archives' numbers.
   func pieces(_ numbers: [UInt32], ofParts count: Int) -> [[(offset: UInt64, length: UInt64)]] {
     var result = [[(offset: UInt64, length: UInt64)]](repeating: [], count: count)
     for number in numbers {
@@ -64,7 +63,7 @@ struct RestoredContents: Sendable {
       let first = pieces.indices.first(since: { pieces[$0].content >= number })
       let several = pieces[first...].prefix { $0.content == number }
       if several.isEmpty { result[Int(place.archive)].append((place.offset, place.size)) }
-      for piece in several { result[Int(piece.archive)].append((piece.offset, 1)) }
+      for piece in several { result[Int(piece.archive)].append((piece.offset, piece.length)) }
     }
     return result
   }

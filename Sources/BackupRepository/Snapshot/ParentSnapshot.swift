@@ -63,14 +63,15 @@ extension Snapshot {
       }
       return (listing, newest)
     }
-    // Names have the times: the headers of all are read only where a clock may have been wrong, or a name is.
-    var (listing, newest) = try list { $0.time == latest }
-    let isCertain =
-      latest <= header.time && newest != nil && !names.contains(where: \.followsLater)
-      && !listing.archives.contains {
-        $0.nameKey == label.nameKey && ($0.time != latest || $0.published != nil)
-      }
-    if !isCertain { (listing, newest) = try list { _ in true } }
+    // Names have the times: the headers of all are read only where a clock was wrong, or a name was given by hand. A file that was
+    // renamed as if it were older is not noticed: the parent is then another archive of the same container.
+    var (listing, newest): (Repository.Listing, StoredArchive?)
+    let isDoubtful = latest > header.time || names.contains(where: \.followsLater)
+    (listing, newest) = try list { isDoubtful || $0.time == latest }
+    let isContradicted = listing.archives.contains {
+      $0.nameKey == label.nameKey && ($0.time != latest || $0.published != nil)
+    }
+    if !isDoubtful, newest == nil || isContradicted { (listing, newest) = try list { _ in true } }
     if let unread = listing.newestUnreadable(of: newest?.label ?? label, after: newest?.effectiveTime ?? "") {
       return (nil, "\(unread.fileName) cannot be read: \(unread.reason)")
     }
