@@ -1,3 +1,4 @@
+import FileSystem
 import Formats
 import Foundation
 import MigrationEngine
@@ -147,6 +148,26 @@ import Testing
     expectFailure("0002_b.yaml:2:43: drydock.yaml has no settings file `grup`", "did you mean `group`?") {
       try lab.migrate()
     }
+  }
+
+  private static let vault: ContainerPath = "Library/Vault/vault.age"
+  private static let refusal = "this file is Drydock's own, and not a settings file"
+
+  @Test(arguments: [vault, "Library/Application Support/.drydock/history.json"])
+  func noStepTakesAFileOfDrydockForSettings(_ path: ContainerPath) {
+    lab.expectFailing(
+      "defaults.set: {values: {a: 1}, file: \(path)}", "\(Self.refusal) (\(path))",
+      start: "0001_test.yaml:2:42: ")
+  }
+
+  @Test func aNameForTheVaultDoesNotMakeItASettingsFile() {
+    lab.configuration.defaults = ["own": Self.vault]
+    lab.expectFailing(
+      "defaults.set: {values: {a: 1}, suite: own}", "\(Self.refusal) (\(Self.vault))",
+      start: "0001_test.yaml:2:43: ")
+    lab.configuration.defaults = ["standard": Self.vault]
+    lab.expectFailing(
+      "defaults.set: {values: {a: 1}}", "\(Self.vault): \(Self.refusal)", start: "0001_test.yaml:2:5: ")
   }
 
   @Test func xmlStaysXMLAndRoundsWithARemark() throws {

@@ -30,7 +30,6 @@ import Testing
     #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
     #expect(try lane.stage.text(Self.file) == text)
     #expect(try lane.stage.settings()?["s"]?.typeName == "date")
-    #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
     #expect(try lane.revert() == [])
     #expect(try lane.stage.settings() == before)
     #expect(try lane.stage.text(Self.file) == nil)

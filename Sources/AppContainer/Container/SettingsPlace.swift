@@ -14,17 +14,24 @@ public enum SettingsPlace: Sendable, Hashable {
   ///
   /// - Parameter exists: whether there is a settings file at a path: of the two that Android has for a name, one must exist.
   /// - Throws: ``DrydockError``: `missing` for an unknown suite or an app whose settings file is unknown, `ambiguous` for a
-  ///   name of two files.
+  ///   name of two files, `unsupported` for the vault and the history.
   package func path(
     in container: Container, exists: (ContainerPath) throws -> Bool
   ) throws -> ContainerPath {
+    let path = try namedPath(in: container, exists: exists)
+    // Also where drydock.yaml gives it a name.
+    guard path != container.vaultPath, !container.isHistory(path) else {
+      throw DrydockError(
+        .unsupported, "this file is Drydock's own, and not a settings file", path: path.description)
+    }
+    return path
+  }
+
+  private func namedPath(
+    in container: Container, exists: (ContainerPath) throws -> Bool
+  ) throws -> ContainerPath {
     switch self {
-    case .file(let path):
-      guard path != container.vaultPath, !container.isHistory(path) else {
-        throw DrydockError(
-          .unsupported, "this file is Drydock's own, and not a settings file", path: path.description)
-      }
-      return path
+    case .file(let path): return path
     case .suite(let name):
       if let path = container.suitePath(name) { return path }
       let places = container.androidSettings(name)

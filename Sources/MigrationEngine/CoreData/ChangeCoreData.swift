@@ -255,6 +255,7 @@ struct ConvertCoreData: MigrationOperation {
     (inverse.rule, inverse.down, inverse.unmapped) = (down, nil, .keep)
     return inverse
   }
+  var effects: StepEffects { StepEffects() }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let notes = try target.change(on: stage, to: nil) { try convert(&$0) }

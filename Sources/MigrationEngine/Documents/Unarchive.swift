@@ -65,6 +65,7 @@ struct Unarchive: MigrationOperation {
 
   /// The undo log keeps whole databases, not rows.
   var reversal: Reversal { place is ArchivedColumn ? .none : .derived }
+  var effects: StepEffects { StepEffects() }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     try place.convert(conversion, on: stage, &recorded)

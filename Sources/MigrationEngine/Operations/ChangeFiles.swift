@@ -239,6 +239,8 @@ struct CreateDirectory: MigrationOperation {
   private let mode: UInt16?
   private let ifExists: IfExists
 
+  var effects: StepEffects { StepEffects() }
+
   private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")
     mode = try reader.mode()
@@ -382,6 +384,8 @@ struct SetAttributes: MigrationOperation {
   private let paths: [ContainerSelection]
   private let ifMissing: IfMissing
   private let change: @Sendable (inout FileMetadata) -> Void
+
+  var effects: StepEffects { StepEffects() }
 
   private init(_ reader: YAMLReader, change: @escaping @Sendable (inout FileMetadata) -> Void) throws {
     (name, self.change) = (reader.what, change)

@@ -168,6 +168,7 @@ struct ImportColumn: MigrationOperation {
   private let ifExists: IfExists
 
   var kind: StepKind { .column(files) }
+  var effects: StepEffects { StepEffects() }
 
   private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "from", needsValue: false)

@@ -50,6 +50,7 @@ struct ComputeDefaults: MigrationOperation {
 
   private var expressions: [SQLExpression] { results.map(\.expression) }
   var kind: StepKind { .computing(expressions, parameters) }
+  var effects: StepEffects { StepEffects() }
 
   private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)

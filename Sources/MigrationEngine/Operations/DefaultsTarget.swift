@@ -14,7 +14,7 @@ struct DefaultsTarget: Sendable {
   private enum IfDamaged: String, CaseIterable, Sendable { case fail, reset }
 
   private let place: SettingsPlace
-  /// Where a suite is named, for messages.
+  /// Where the suite or the file is named, for messages.
   private let position: YAMLPosition?
   private var ifDamaged = IfDamaged.fail
 
@@ -22,7 +22,7 @@ struct DefaultsTarget: Sendable {
     ifDamaged = try reader.choice("if-damaged") ?? .fail
     if let file = reader["file"] {
       if reader["suite"] != nil { throw file.position.error("name either `suite` or `file`, not both") }
-      (place, position) = (.file(try file.containerPath("`file`")), nil)
+      (place, position) = (.file(try file.containerPath("`file`")), file.position)
     } else if let suite = reader["suite"] {
       (place, position) = (.suite(try suite.text("`suite`")), suite.position)
     } else {
@@ -48,9 +48,9 @@ struct DefaultsTarget: Sendable {
   func path(in stage: StagedContainer) throws -> ContainerPath {
     do {
       return try place.path(in: stage.container, exists: stage.defaultsExist)
-    } catch let error as DrydockError where [.missing, .ambiguous].contains(error.code) {
-      guard let position else { throw StepFailure(error.message) }
-      throw position.error(error.message)
+    } catch let error as DrydockError where [.missing, .ambiguous, .unsupported].contains(error.code) {
+      guard let position else { throw StepFailure(error.description) }
+      throw position.error(error.message).at(error.path)
     }
   }
 
@@ -196,7 +196,6 @@ extension SettingsFile {
         throw failure("the setting \(shown(key.text)) \(error.problem)")
       }
     }
-    if root.differingKeys(from: adopted).isEmpty { return notes }
     root = adopted
     if let loss { throw failure("the setting \(shown(loss.key)) \(loss.problem)") }
     return notes

@@ -116,7 +116,6 @@ extension MigrationOperation {
 
 extension MigrationAction {
   var inverse: (any MigrationAction)? { nil }
-  var effects: StepEffects { StepEffects() }
   var reversal: Reversal { .derived }
   var kind: StepKind { .other }
 

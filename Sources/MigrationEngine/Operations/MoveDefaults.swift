@@ -35,6 +35,8 @@ struct MoveDefaultsToFile: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
+  var effects: StepEffects { StepEffects() }
+
   private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     key = try reader.required("key").text("`key`")
