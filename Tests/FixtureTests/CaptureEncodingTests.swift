@@ -174,9 +174,21 @@ struct CaptureEncodingTests {
       try sandbox.write("Documents/\(number).bin.txt", "{not JSON: \(text)")
     }
     try sandbox.capture()
+    var remains = try remains(of: secrets, in: "made")
+    // Signs stay, and what is made up for three letters may be the same letters, but not again with another key.
+    if !remains.isEmpty {
+      try sandbox.capture("again")
+      remains.formIntersection(try self.remains(of: secrets, in: "again"))
+    }
+    #expect(remains == [], "seed \(seed)")
+  }
+
+  /// Where six characters of a secret are in a fixture's files, in the spelling of the file.
+  private func remains(of secrets: [String], in fixture: String) throws -> Set<String> {
+    var remains: Set<String> = []
     for (number, spelling) in Spelling.all.enumerated() {
       for name in ["\(number).txt", "\(number).bin.txt"] {
-        var file = try sandbox.text("container/Documents/\(name)")
+        var file = try sandbox.text("container/Documents/\(name)", of: fixture)
         #expect(
           file.contains("line ") && file.contains(" and on"), "the rest stays: \(spelling.testDescription)")
         for filler in spelling.fillers { file = file.replacing(filler, with: "") }
@@ -186,13 +198,13 @@ struct CaptureEncodingTests {
           for start in 0...(all.count - 6) {
             let part = String(all[start..<start + 6])
             for form in spelling.parts(part) where form.utf8.count >= 6 && bytes.holds(Data(form.utf8)) {
-              Issue.record(
-                "seed \(seed): \(spelling.testDescription): `\(part)` of `\(secret)` stays as `\(form)`")
+              remains.insert("\(spelling.testDescription): `\(part)` of `\(secret)` stays as `\(form)`")
             }
           }
         }
       }
     }
+    return remains
   }
 
   @Test("The replacement is written in the same spelling")
