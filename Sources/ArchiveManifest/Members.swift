@@ -176,8 +176,8 @@ package final class MemberCheck {
   /// The last member of an entry, or of an earlier version of one.
   private var last: (path: ContainerPath, isDirectory: Bool, isSuperseded: Bool)?
   private var supersededCount = 0
-  /// The content whose headers were checked last.
-  private var checked: Int?
+  /// The contents whose headers were checked: the pieces of one content may change between some all the time.
+  private var checked: Set<Int> = []
 
   package init(_ ranges: RangeReader, _ expected: ExpectedMembers, _ entries: EntryRows<ManifestEntry>? = nil)
   {
@@ -253,13 +253,13 @@ package final class MemberCheck {
     guard let content = expected.content(at: offset) else {
       throw damaged("no entry has the content at \(offset)")
     }
-    guard content != checked else { return }
+    if checked.contains(content) { return }
     try check(after: content == 0 ? nil : content - 1)
     let start = expected.offset(ofContent: content)
     guard self.offset == start else {
       throw damaged("the content at \(start) is not where the manifest says")
     }
-    checked = content
+    checked.insert(content)
   }
 
   /// Checks what comes after the last content, and that the manifest is the last member.

@@ -47,9 +47,12 @@ import Testing
     return errorCode { _ = try readAll(directory("sealed")) }
   }
 
-  private func pack(_ arguments: [String], in directory: String) throws -> [UInt8] {
+  /// - Parameter owner: no names of owners, which an archive does not have either.
+  private func pack(
+    _ arguments: [String], owner: String = "--numeric-owner", in directory: String
+  ) throws -> [UInt8] {
     let result = try run(
-      "tar", ["-P", "--format=pax", "--pax-option=delete=atime,delete=ctime", "-cf", "-"] + arguments,
+      "tar", ["-P", "--format=pax", "--pax-option=delete=atime,delete=ctime", owner, "-cf", "-"] + arguments,
       in: directory)
     #expect(result.succeeded, "\(result.errors)")
     return result.outputBytes
@@ -68,6 +71,7 @@ import Testing
 
     let honest = try pack(["one", "d", "link"], in: x)
     #expect(try code(walking: honest) == nil)
+    #expect(try code(walking: pack(["one"], owner: "--owner=daemon:1", in: x)) == .damaged)
     for (arguments, expected) in [
       ([x + "/one"], .unsafeName), (["d/../one"], .unsafeName), (["./one"], .unsafeName),
       (["--hard-dereference", "one", "one"], .unsafeName), (["fifo"], .damaged),
