@@ -75,9 +75,7 @@ package struct ArchiveSource: Sendable {
         throw DrydockError.truncated("what was fetched does not have these bytes")
       }
       let start = Int(offset - range.lowerBound)
-      bytes.withUnsafeBytes {
-        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + target.count]))
-      }
+      target.copyBytes(from: bytes[start..<start + target.count])
     }
   }
 

@@ -28,8 +28,7 @@ enum TarHeader {
       records = found
       rest = rest.dropFirst(block + (size + block - 1) / block * block)
     }
-    guard rest.count == block, let kind = kind(rest), "0125".utf8.contains(kind),
-      isPlain(rest, Set(records.keys))
+    guard rest.count == block, let kind = kind(rest), "0125".utf8.contains(kind), isPlain(rest, records)
     else {
       throw wrong("a block of another kind")
     }
@@ -59,11 +58,13 @@ enum TarHeader {
 
   /// A ustar block whose numbers are octal, but for those that a pax record replaces, and without names of owners: tar programs
   /// take those before the numbers.
-  private static func isPlain(_ header: ArraySlice<UInt8>, _ replaced: Set<String> = []) -> Bool {
+  private static func isPlain(
+    _ header: ArraySlice<UInt8>, _ records: [String: ArraySlice<UInt8>] = [:]
+  ) -> Bool {
     let numbers =
       [(100, 8), (148, 8)]
       + [("uid", 108, 8), ("gid", 116, 8), ("size", 124, 12), ("mtime", 136, 12)]
-      .filter { !replaced.contains($0.0) }.map { ($0.1, $0.2) }
+      .filter { records[$0.0] == nil }.map { ($0.1, $0.2) }
     return header.count == block && header.dropFirst(257).prefix(8).elementsEqual("ustar\u{0}00".utf8)
       && header.dropFirst(265).prefix(64).allSatisfy { $0 == 0 }
       && numbers.allSatisfy { octal(header.dropFirst($0.0).prefix($0.1)) != nil }

@@ -43,6 +43,7 @@ final class BorrowedReader {
 final class ChainReader: @unchecked Sendable {
   private let parts: [(manifest: ManifestReader, ranges: RangeReader, check: MemberCheck?)]
   private let entries: [EntryRows<ManifestEntry>]
+  private let isRemote: Bool
 
   fileprivate init(_ source: ChainSource) {
     let entries = source.parts.map { $0.manifest.entries() }
@@ -50,14 +51,14 @@ final class ChainReader: @unchecked Sendable {
       let ranges = part.ranges.reader()
       return (part.manifest, ranges, part.members.map { MemberCheck(ranges, $0, entries) })
     }
-    self.entries = entries
+    (self.entries, isRemote) = (entries, source.isRemote)
   }
 
   /// Says which contents are read next, so that they are fetched ahead from a server.
   ///
   /// - Parameter numbers: in the order of the archives.
   func expect(_ contents: RestoredContents, _ numbers: [UInt32]) {
-    guard parts.contains(where: \.ranges.isRemote) else { return }
+    guard isRemote else { return }
     let pieces = contents.pieces(numbers, ofParts: parts.count)
     let readers = pieces.count { !$0.isEmpty }
     for (part, own) in zip(parts, pieces) { part.ranges.expect(own, readers: readers) }

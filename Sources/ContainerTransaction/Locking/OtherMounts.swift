@@ -17,7 +17,7 @@ import Foundation
       (root, place) = (Self.unescaped(fields[3]), Self.unescaped(fields[4]))
     }
 
-    /// Blanks and the like stand as `\040`.
+    /// Blanks and other odd characters are written as `\040`.
     private static func unescaped(_ field: Substring) -> String {
       guard field.contains("\\") else { return String(field) }
       return String(

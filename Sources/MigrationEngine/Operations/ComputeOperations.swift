@@ -42,7 +42,7 @@ struct ComputeDefaults: MigrationOperation {
   private let parameters: ExpressionParameters
   private let target: DefaultsTarget
   private let results: [Result]
-  /// The settings that parameters stand for, where they are not named like them.
+  /// The settings of parameters that have other names.
   private let settings: [String: String]
   private let ifNull: Unmapped
   private let ifMissing: IfParameterMissing
@@ -171,7 +171,7 @@ struct ComputeVaultItems: MigrationOperation {
   private let parameters: ExpressionParameters
   private let selection: VaultSelection
   private let expression: SQLExpression
-  /// The other items that parameters stand for.
+  /// The other items that parameters take their values from.
   private let others: [String: VaultSelection]
   private let ifNull: Unmapped
   private let ifMissing: IfParameterMissing
