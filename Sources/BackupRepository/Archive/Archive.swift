@@ -60,22 +60,23 @@ public final class Archive {
     }
     var parts = [try open(path, file)]
     var gap: (ID, DrydockError)?
-    var files: [BesideFile]?
+    var files: PlaceListing?
     while let parent = parts[parts.count - 1].header.parent {
       let part: ArchivePart
       do {
-        let present = try files ?? Self.files(beside: path)
+        let place = try Places.ofFile(path).place
+        let present = try files ?? place.list()
         files = present
-        part = try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: present) {
-          file, isNamed in
-          let found = try file.find()
+        part = try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: present.names) {
+          name, isNamed in
+          let (path, found) = (place.full(name), try present.file(name))
           // Of a file with another name it is not known yet whether it is worth reading its manifest.
           if !isNamed {
-            let source = try Places.source(file.path, found, usesCache: usesCache)
-            let reader = try ArchiveReader(source, path: file.path, keys: keys)
-            guard try ArchivePart.header(reader, file.path).archive == parent else { return nil }
+            let source = try Places.source(path, found, usesCache: usesCache)
+            let reader = try ArchiveReader(source, path: path, keys: keys)
+            guard try ArchivePart.header(reader, path).archive == parent else { return nil }
           }
-          return try open(file.path, found)
+          return try open(path, found)
         }
       } catch let error as DrydockError where acceptsGap && error.meansDamage {
         gap = (parent, error)
@@ -96,30 +97,29 @@ public final class Archive {
     }
   }
 
-  /// A file of a directory that is named like an archive: what its name says, and what finds it.
-  private typealias BesideFile = (path: String, label: ArchiveLabel?, find: () throws -> PlaceFile?)
-
-  private static func files(beside archive: String) throws -> [BesideFile] {
-    let place = try Places.ofFile(archive).place
-    let listing = try place.list()
-    return listing.archives.map { name, label in (place.full(name), label, { try listing.file(name) }) }
-      .sorted { (left: BesideFile, right: BesideFile) in left.path < right.path }
-  }
-
   /// Finds an archive that an incremental one needs, by its id: in its directory, whatever its name is. The ids in
   /// names are tried first, so that usually one file is opened for each.
   ///
   /// - Parameter open: opens a file, also whether its name has the id; nil for another archive's.
   private static func find(
-    _ id: ID, neededBy child: ArchivePart, of archive: String, among files: [BesideFile],
-    open: (BesideFile, _ isNamed: Bool) throws -> ArchivePart?
+    _ id: ID, neededBy child: ArchivePart, of archive: String, among names: [[UInt8]],
+    open: (ContainerPath, _ isNamed: Bool) throws -> ArchivePart?
   ) throws -> ArchivePart {
-    let isMeant = { (file: BesideFile) in file.label.map { id.description.hasPrefix($0.id) } ?? false }
+    let files = names.filter(ArchiveLabel.isFileName)
+    // Thousands of names are beside it, and a field of them is compared faster than a name is parsed.
+    let isMeant = { (name: [UInt8]) in
+      name.suffix(from: (name.lastIndex(of: UInt8(ascii: "_")) ?? -1) + 1).starts(with: id.short.utf8)
+        && ArchiveLabel(fileName: ContainerPath(name: name).nameString).map {
+          id.description.hasPrefix($0.id)
+        } ?? false
+    }
     let ordered = files.filter(isMeant).map { ($0, true) } + files.filter { !isMeant($0) }.map { ($0, false) }
     var problem: DrydockError?
-    for (file, isNamed) in ordered {
+    for (name, isNamed) in ordered {
       do {
-        guard let part = try open(file, isNamed), part.header.archive == id else { continue }
+        guard let part = try open(ContainerPath(name: name), isNamed), part.header.archive == id else {
+          continue
+        }
         guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
           throw DrydockError(
             .damaged, "its parent, \(lastName(part.path).printable), is of another app or instance",
