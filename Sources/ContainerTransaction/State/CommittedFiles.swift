@@ -27,8 +27,9 @@ package struct CommittedFiles: Sendable {
   /// The file system that the inodes are of.
   private let device: UInt64?
 
-  init(_ files: [CommittedFile], device: UInt64? = nil) {
-    self.files = files.sorted { $0.inode < $1.inode }
+  init(_ files: consuming [CommittedFile], device: UInt64? = nil) {
+    files.sort { $0.inode < $1.inode }
+    self.files = files
     self.device = device
   }
 
@@ -138,6 +139,8 @@ extension CommittedFiles {
     // A clock of the kernel ticks every few milliseconds.
     let limit = time - 20_000_000
     let new = LastDirectory(new)
+    // A million files take 40 MB: one array of them is made, and sorted where it is.
+    files.reserveCapacity(files.count + changes.count)
     for change in changes where change.granularity == .file {
       guard let after = change.after, after.type == .file, let digest = after.digest,
         let status = try? new.status(of: change.path.rebased(from: place, to: .root)), status.type == .file,
@@ -149,9 +152,10 @@ extension CommittedFiles {
           inode: status.inode, first: status.changed, last: status.changed, hash: digest.firstHalf))
     }
     if files.isEmpty { return }
-    var list = CommittedFiles(files)
-    if former.files.count + files.count <= 2 * known + 1000 {
-      list = CommittedFiles(files + former.files.filter { list[$0.inode] == nil })
+    var list = CommittedFiles(consume files)
+    if former.files.count + list.files.count <= 2 * known + 1000 {
+      let others = former.files.filter { list[$0.inode] == nil }
+      if !others.isEmpty { list = CommittedFiles(list.files + others) }
     }
     list.write(to: state)
   }
