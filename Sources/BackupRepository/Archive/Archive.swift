@@ -209,7 +209,8 @@ public final class Archive {
     }
   }
 
-  /// Visits all entries, each with its place in the manifests; throws at last unless they give the snapshot id.
+  /// Visits all entries, each with its place in the manifests; throws at last unless they give the snapshot id, and are
+  /// placed where the archives have contents.
   ///
   /// - Parameter own: see ``MergedEntries/next(own:)``.
   func entries(
@@ -217,11 +218,16 @@ public final class Archive {
     own: (Int, ManifestEntry) throws -> Void
   ) throws {
     let id = try SnapshotID()
-    var entries = try MergedEntries(manifest)
-    while let entry = try entries.next(own: own) {
+    var (entries, bounds) = (try MergedEntries(manifest), ContentBounds(self))
+    while let entry = try entries.next(own: { part, entry in
+      bounds.add(entry, of: part)
+      try own(part, entry)
+    }) {
       id.add(entry)
+      bounds.add(places: entry, from: entries.place.part)
       try visit(entry, entries.place)
     }
+    try bounds.check(path)
     try expectSnapshot(id.finish().hex)
   }
 
@@ -236,14 +242,18 @@ public final class Archive {
   /// What to do about content that is not what the manifest says, before anything was changed.
   static let nothingChanged = "nothing was changed, use another archive"
 
-  /// Reads an entry's content; see ``ManifestEntry/readContent(of:otherwise:into:reader:)``.
+  /// Reads an entry's content; see ``ManifestEntry/readContent(of:otherwise:into:reader:)``. The checks, one for each
+  /// archive of the chain, compare the headers in front of contents.
   @discardableResult
   func content(
     of entry: ManifestEntry, otherwise advice: String = "use another archive",
+    checking checks: [MemberCheck?] = [],
     _ body: (UnsafeRawBufferPointer) throws -> Void
   ) throws -> BlockHashes? {
     try entry.readContent(of: path, otherwise: advice, into: body) { extent in
-      parts.first { $0.header.archive == extent.archive }?.reader.ranges
+      guard let number = parts.firstIndex(where: { $0.header.archive == extent.archive }) else { return nil }
+      if number < checks.count { try checks[number]?.check(contentAt: extent.offset) }
+      return parts[number].reader.ranges
     }
   }
 
@@ -381,11 +391,6 @@ final class ArchivePart {
     var bytes: [UInt8] = []
     try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
     return bytes
-  }
-
-  /// What its manifest says must be in its tar.
-  func expectedMembers() throws -> ExpectedMembers {
-    try ExpectedMembers(manifest, vault: vault, path: path)
   }
 }
 

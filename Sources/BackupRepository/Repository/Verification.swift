@@ -33,8 +33,9 @@ package struct Verification {
 
   /// Checks the structure: the seek table, the manifest against its hash, its schema and its entries, the header,
   /// the snapshot id; of an incremental archive also of those that it needs. With `data`, reads every byte of the archive, and
-  /// every content that it needs of others: tar and manifest must name the same paths with the same types, sizes, places and
-  /// hashes. What other archives hold for it was read already if they were verified before.
+  /// every content that it needs of others, with the headers that a restore compares: tar and manifest must name the
+  /// same paths with the same types, sizes, places and hashes. What other archives hold for it was read already if they
+  /// were verified before.
   ///
   /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws; with the archives that cannot be read
   ///   and the paths that need them.
@@ -59,8 +60,15 @@ package struct Verification {
       part.version.map { "\(part.header.archive) \($0)" }
     }
     let isRead = files.map { $0.map(read.contains) ?? false }
-    let own = archive.parts[0]
-    let tar = data ? try MemberCheck(own.reader.ranges, own.expectedMembers()) : nil
+    let (own, parts) = (archive.parts[0], archive.parts)
+    // A restore of this archive alone compares the headers in front of what it needs of the others.
+    let isCompared = parts.indices.map { data && $0 > 0 && !isRead[$0] }
+    let members = try zip(parts, isCompared).map { try $0.expectedMembers(withContents: $1) }
+    let checks = parts.indices.map {
+      isCompared[$0] ? MemberCheck(parts[$0].reader.ranges, members[$0]) : nil
+    }
+    var needed = members.map(ReadContents.init)
+    let tar = data ? MemberCheck(own.reader.ranges, members[0]) : nil
     if let tar {
       own.reader.ranges.readsEverything = true
       try tar.start()
@@ -70,9 +78,13 @@ package struct Verification {
       entries += 1
       progress?.add(files: 1)
       if entry.hardLink == nil { bytes &+= entry.size }
-      if data, !entry.extents.isEmpty, !entry.isWhole(in: archive.header.archive), !isRead[place.part] {
-        try archive.content(of: entry) { _ in }
+      guard data, !entry.extents.isEmpty, !entry.isWhole(in: archive.header.archive) else { return }
+      for extent in entry.extents {
+        if let part = parts.firstIndex(where: { $0.header.archive == extent.archive }) {
+          needed[part].add(at: extent.offset)
+        }
       }
+      if !isRead[place.part] { try archive.content(of: entry, checking: checks) { _ in } }
     } own: { part, entry in
       guard part == 0, let tar else { return }
       try own.compare(tar) { try $0.expect(entry) }
@@ -86,6 +98,9 @@ package struct Verification {
     if let tar {
       try own.compare(tar) { try $0.expectEnd(own.reader.manifest) }
       try tar.requireSuperseded()
+      for (part, check) in zip(parts.indices, checks) where needed[part].isAll {
+        try check?.checkRest(parts[part].reader.manifest)
+      }
       _ = try archive.vaultExtract()
       try own.signature?.payload.requireAllBytes(own.reader)
     }

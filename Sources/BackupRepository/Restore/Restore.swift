@@ -144,7 +144,7 @@ package enum Restore {
     }
     let keptValues = try mergeKeyValueStores(among: changes.contents.paths, staged)
     // A restore that reads all contents also checks what comes after the last one.
-    for part in archive.parts.indices where try changes.readsAll(of: part, archive) {
+    for part in archive.parts.indices where changes.readsAll(of: part, archive) {
       let reader = archive.parts[part].reader
       try MemberCheck(reader.ranges, changes.members[part]).checkRest(reader.manifest)
     }

@@ -22,16 +22,14 @@ struct RestoreChanges {
   var vaultEntry: ManifestEntry?
 
   /// Whether every content of an archive of the chain is read.
-  func readsAll(of part: Int, _ archive: Archive) throws -> Bool {
-    let (members, id) = (members[part], archive.parts[part].header.archive)
-    var isRead = Array(repeating: false, count: members.contents)
-    let mark = { (offset: UInt64) in
-      if let content = members.content(at: offset) { isRead[content] = true }
+  func readsAll(of part: Int, _ archive: Archive) -> Bool {
+    let id = archive.parts[part].header.archive
+    var read = ReadContents(of: members[part])
+    for place in contents.places where place.size > 0 && Int(place.archive) == part {
+      read.add(at: place.offset)
     }
-    for place in contents.places where place.size > 0 && Int(place.archive) == part { mark(place.offset) }
-    for piece in contents.pieces where Int(piece.archive) == part { mark(piece.offset) }
-    guard let vaultEntry else { return isRead.allSatisfy { $0 } }
-    for extent in vaultEntry.extents where extent.archive == id { mark(extent.offset) }
-    return isRead.allSatisfy { $0 }
+    for piece in contents.pieces where Int(piece.archive) == part { read.add(at: piece.offset) }
+    for extent in vaultEntry?.extents ?? Extents() where extent.archive == id { read.add(at: extent.offset) }
+    return read.isAll
   }
 }

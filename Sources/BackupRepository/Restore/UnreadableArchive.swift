@@ -63,12 +63,13 @@ extension Archive {
 
   /// The archives of the chain that cannot be read, with all paths of the snapshot that need them.
   ///
-  /// - Parameter readingData: reads all content, to find what is damaged.
+  /// - Parameter readingData: reads all content and the headers in front of it, to find what is damaged.
   func unreadable(readingData: Bool) throws -> [UnreadableArchive] {
     var (contents, links) = (RestoredContents(keepsSetID: true), [ManifestEntry]())
     let reader = ChainSource(self, nil).reader()
     var entries = try MergedEntries(manifest)
-    while let entry = try entries.next() {
+    var members = readingData ? try parts.map { try $0.expectedMembers() } : nil
+    while let entry = try entries.next(own: { members?[$0].add($1) }) {
       if entry.hardLink != nil {
         links.append(entry)
       } else if entry.size > 0, readingData || !reader.has(entry) {
@@ -79,7 +80,7 @@ extension Archive {
       let entry = try manifest.withContent(link)
       if entry.hardLink != nil { contents.append(changed: entry, of: self) }
     }
-    return try unreadable(among: contents, links: links)
+    return try unreadable(among: contents, links: links, members)
   }
 
   /// The archives that contents cannot be read from. All are read to the end, each compared with its hash, and nothing is

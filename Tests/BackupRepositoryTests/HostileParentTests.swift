@@ -1,0 +1,146 @@
+@testable import ArchiveManifest
+import ArchiveFile
+import Cryptography
+import DrydockErrors
+import FileSystem
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Incremental archives whose parents are forged: `verify --data` of the archive alone refuses what its restore refuses,
+/// and checks no more of the parents than that reads.
+@Suite struct HostileParentTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
+  private func good() throws -> HandmadeArchive {
+    var archive = try HandmadeArchive(lab, name: "parent.tar.zst")
+    try archive.addFile("file", "content")
+    archive.addDirectory("sub")
+    try archive.addFile("sub/file", "more")
+    try archive.addFile("zoo", "last")
+    return archive
+  }
+
+  /// What restoring an archive into a new container says, and what verifying its data says.
+  private func outcomes(_ path: String) throws -> (restore: String, verify: String) {
+    let target = lab.directory("new-" + UUID().uuidString)
+    let restore = code { try lab.restore(path, to: target) }
+    return (restore, code { try Verification.run(Archive(path: path), data: true) })
+  }
+
+  @Test func aGoodParentIsFine() throws {
+    let child = try HandmadeArchive(lab, over: good().write()).write()
+    let (restore, verify) = try outcomes(child)
+    #expect(restore == "none" && verify == "none")
+    #expect(try Verification.run(Archive(path: child), data: false).entries == 5)
+  }
+
+  static let forgeries: [(String, @Sendable (inout HandmadeArchive) throws -> Void)] = [
+    ("header in front of a content", { $0.members[1].member.metadata.mode = 0o777 }),
+    ("header of a directory in front of a content", { $0.members[2].member.metadata.mode = 0o700 }),
+    (
+      "additional member",
+      { archive in
+        let bytes = Array("more".utf8)
+        archive.members.insert((archive.member("extra", .file(size: 4)), bytes), at: 1)
+      }
+    ),
+    (
+      "additional member at the end",
+      { archive in archive.members.append((archive.member("zzz", .file(size: 4)), Array("more".utf8))) }
+    ),
+  ]
+
+  @Test(arguments: forgeries.indices) func whatARestoreRefusesIsFound(_ number: Int) throws {
+    var parent = try good()
+    try Self.forgeries[number].1(&parent)
+    let child = try HandmadeArchive(lab, over: parent.write()).write()
+    let (restore, verify) = try outcomes(child)
+    #expect(restore == "damaged" && verify == "damaged", "\(Self.forgeries[number].0)")
+  }
+
+  /// The paths that need the damaged header are named, as a restore names them.
+  @Test func affectedPathsAreNamed() throws {
+    var parent = try good()
+    parent.members[1].member.metadata.mode = 0o777
+    let child = try HandmadeArchive(lab, over: parent.write()).write()
+    func named(_ body: () throws -> Void) -> [UnreadableArchive] {
+      ((failure(body) as? DrydockError)?.cause as? UnreadableArchives)?.archives ?? []
+    }
+    let verified = named { _ = try Verification.run(Archive(path: child), data: true) }
+    #expect(verified.map(\.archive) == [parent.id.description])
+    #expect(verified.map(\.affected) == [["file"]])
+    #expect(verified == named { try lab.restore(child, to: lab.directory("new")) })
+  }
+
+  @Test func whatIsNotNeededIsNotChecked() throws {
+    var parent = try good()
+    parent.members[4].member.metadata.mode = 0o777
+    var child = try HandmadeArchive(lab, over: parent.write())
+    // Its own content; so the parent's last one is not read, nor what comes after it.
+    child.entries.removeLast()
+    try child.addFile("zoo", "else")
+    let (restore, verify) = try outcomes(child.write())
+    #expect(restore == "none" && verify == "none")
+  }
+
+  /// In front of the first content and behind the last one: in a header and in the manifest. The structure says so.
+  @Test(arguments: [false, true]) func aPlaceOutsideOfAllContents(isBehind: Bool) throws {
+    let path = try good().write()
+    let parent = try Archive(path: path)
+    var child = try HandmadeArchive(lab, over: path)
+    let offset = isBehind ? parent.parts[0].reader.manifest.offset : 512
+    let number = try #require(child.entries.firstIndex { $0.path == "file" })
+    var bytes: [UInt8] = []
+    try parent.parts[0].reader.read(offset: offset, length: 7) { bytes.append(contentsOf: $0) }
+    child.entries[number].digest = try child.file("file", bytes).digest
+    child.entries[number].extents = Extents([
+      Extent(archive: parent.header.archive, offset: offset, length: 7)
+    ])
+    let forged = try child.write()
+    let (restore, verify) = try outcomes(forged)
+    #expect(restore == "damaged" && verify == "damaged")
+    let structure = failure { _ = try Verification.run(Archive(path: forged), data: false) }
+    #expect("\(String(describing: structure))".contains("(file)"), "\(String(describing: structure))")
+  }
+
+  /// Also an end that is missing, and what only bytes can forge.
+  @Test func theCommittedSetAsParents() throws {
+    var refused = 0
+    for parent in try HostileArchive.all() where parent.noticed == .data || parent.noticed == .never {
+      let lab = try Lab()
+      let path = lab.repository + "/parent.tar.zst"
+      try RawFiles.write(Array(RawFiles.read(Array(parent.path.utf8))), to: Array(path.utf8))
+      let child = try HandmadeArchive(lab, over: path).write()
+      let restore = failure { try lab.restore(child, to: lab.directory("new")) }
+      let verify = failure { _ = try Verification.run(Archive(path: child), data: true) }
+      #expect(code(restore) == code(verify), "\(parent): \(restore as Any), \(verify as Any)")
+      if verify != nil { refused += 1 }
+    }
+    #expect(refused > 30)
+  }
+}
+
+extension HandmadeArchive {
+  /// An incremental archive with the snapshot of its parent, which has all of the content.
+  init(_ lab: Lab, over parent: String) throws {
+    let parent = try Archive(path: parent)
+    try self.init(lab, name: "child.tar.zst", parent: parent.header.archive)
+    (members, entries) = ([], [])
+    try parent.manifest.entries { entry in
+      entries.append(entry)
+      guard entry.hasMember(in: id) else { return }
+      let kind: ArchiveMember.Kind =
+        switch entry.kind {
+        case .directory: .directory
+        case .symbolicLink: .symbolicLink(target: entry.linkTarget ?? [])
+        default: .file(size: 0)
+        }
+      members.append((MemberNames(groups: []).member(entry, kind), []))
+    }
+  }
+}
