@@ -32,11 +32,11 @@ package struct ArchiveEncryption: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension AgeReader {
-  /// Opens the age file that an archive is sealed in; nil for an archive that is not encrypted. The end of the file is
+  /// Opens the age file that an encrypted archive is; nil for an archive that is not encrypted. The end of the file is
   /// authenticated, so that a cut is found here.
   ///
   /// - Throws: `DrydockError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
-  static func sealing(_ source: ArchiveSource, keys: AgeKeys) throws -> AgeReader? {
+  static func opening(_ source: ArchiveSource, keys: AgeKeys) throws -> AgeReader? {
     guard try ArchiveEncryption.isAge(source) else { return nil }
     // One request for a whole run of frames.
     let batch = source.isRemote ? UInt64(FetchedRuns.longest >> 16) + 2 : AgeReader.usualBatch

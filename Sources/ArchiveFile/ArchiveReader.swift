@@ -20,7 +20,7 @@ package final class ArchiveReader {
   /// The bytes of the archive, and those of its file.
   let archive: ArchiveSource, source: ArchiveSource
   /// The age file, when it is encrypted.
-  private let sealed: AgeReader?
+  private let encrypted: AgeReader?
   private let bytesReadAtOpening: UInt64
 
   /// Opens an archive.
@@ -34,8 +34,8 @@ package final class ArchiveReader {
     let index: FrameIndex
     do {
       (self.source, fileSize) = (source, source.size)
-      sealed = try AgeReader.sealing(source, keys: keys)
-      archive = sealed?.content(isRemote: source.isRemote) ?? source
+      encrypted = try AgeReader.opening(source, keys: keys)
+      archive = encrypted?.content(isRemote: source.isRemote) ?? source
       (index, manifest, bytesReadAtOpening) = try Self.tables(archive)
     } catch let error as DrydockError {
       throw error.at(path)
@@ -54,9 +54,9 @@ package final class ArchiveReader {
 
   package var tarSize: UInt64 { ranges.index.tarSize }
   /// How the archive is encrypted; nil when it is not.
-  package var encryption: ArchiveEncryption? { sealed.map { ArchiveEncryption($0.header) } }
+  package var encryption: ArchiveEncryption? { encrypted.map { ArchiveEncryption($0.header) } }
   /// The key of a code beside an encrypted archive; nil for one that anyone can read.
-  var codeKey: SecretBytes? { sealed?.codeKey }
+  var codeKey: SecretBytes? { encrypted?.codeKey }
   /// The bytes of the archive itself, without what encryption adds.
   package var contentSize: UInt64 { archive.size }
   package var frames: [ArchiveFrame] { ranges.index.frames }

@@ -3,16 +3,16 @@ import Cryptography
 import DrydockErrors
 import SystemPackage
 
-/// Where the bytes of an archive go, in their order: into a file as they are, or sealed on their way.
+/// Where the bytes of an archive go, in their order: into a file as they are, or encrypted on their way.
 ///
-/// Sealing takes less time than any other step (3 GB/s on one core, ten times what compressing gives), so that the one
-/// worker whose frame is next in line does it while others compress.
+/// Encrypting takes less time than any other step (3 GB/s on one core, ten times what compressing gives), so that the
+/// one worker whose frame is next in line does it while others compress.
 ///
 /// Unchecked because the compiler cannot see that one thread at a time uses it: that worker, then the caller who ends
 /// the archive.
 final class ArchiveSink: @unchecked Sendable {
   private let output: FileOutput
-  private let seal: AgeWriter?
+  private let encryptor: AgeWriter?
   private let hash: SHA256?
   /// Adds bytes. Throws `DrydockError` `.io`.
   let write: (UnsafeRawBufferPointer) throws -> Void
@@ -27,12 +27,12 @@ final class ArchiveSink: @unchecked Sendable {
     hash = isSigned ? try SHA256() : nil
     let output = FileOutput(file, written: written, hash: hash)
     self.output = output
-    let seal = try DrydockError.translating {
+    let encryptor = try DrydockError.translating {
       try encryption.map { try AgeWriter(to: $0, sink: output.append) }
     }
-    self.seal = seal
-    if let seal {
-      write = { bytes in try DrydockError.translating { try seal.write(bytes) } }
+    self.encryptor = encryptor
+    if let encryptor {
+      write = { bytes in try DrydockError.translating { try encryptor.write(bytes) } }
     } else {
       write = output.append
     }
@@ -43,9 +43,9 @@ final class ArchiveSink: @unchecked Sendable {
   /// What was written, once it is finished, read back with the key that it was written with. Throws `DrydockError`.
   func written(to file: FileDescriptor) throws -> ArchiveSource {
     let source = try ArchiveSource(file)
-    guard let seal else { return source }
+    guard let encryptor else { return source }
     return try DrydockError.translating {
-      try AgeReader(size: source.size, writtenWith: seal.start) { try source.readExactly($0, at: $1) }
+      try AgeReader(size: source.size, writtenWith: encryptor.start) { try source.readExactly($0, at: $1) }
     }.content(isRemote: false)
   }
 
@@ -55,12 +55,12 @@ final class ArchiveSink: @unchecked Sendable {
     return SignedBytes(
       size: fileSize, sha256: try hash.finalize(),
       contents: try SignedBytes.contentsCode(
-        header: header, manifest: manifest, key: seal?.start.cipher.codeKey))
+        header: header, manifest: manifest, key: encryptor?.start.cipher.codeKey))
   }
 
   /// Ends the archive. Throws `DrydockError` `.io`.
   func finish() throws {
-    try DrydockError.translating { try seal?.finish() }
+    try DrydockError.translating { try encryptor?.finish() }
     try output.flush()
   }
 }

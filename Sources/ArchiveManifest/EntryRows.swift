@@ -187,7 +187,7 @@ extension ManifestReader {
     }
   }
 
-  /// The places of a content: one behind the other they have its size. Those in this archive are one member's content.
+  /// The places of a content: concatenated they have its size. Those in this archive are one member's content.
   private func extents(_ row: ManifestRow, size: UInt64, of path: ContainerPath, _ db: Database) throws
     -> Extents
   {

@@ -69,7 +69,7 @@ package struct Extents: Sendable, Equatable, Sequence {
     return result
   }
 
-  /// The places of a content of that size in which some ranges are in a new member, one behind the other, and all else is as in
+  /// The places of a content of that size in which some ranges are in a new member, concatenated, and all else is as in
   /// this one.
   ///
   /// - Parameters:
@@ -105,7 +105,7 @@ package struct Extents: Sendable, Equatable, Sequence {
     return result
   }
 
-  /// The place of the content of the member that an archive has of it: all pieces in that archive, one behind the other. Nil
+  /// The place of the content of the member that an archive has of it: all pieces in that archive, concatenated. Nil
   /// when there is none.
   func member(in archive: ArchiveID?) -> Extent? {
     var found: Extent?

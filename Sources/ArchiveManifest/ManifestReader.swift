@@ -266,7 +266,7 @@ package final class ManifestReader: Sendable {
   }
 
   /// Content offsets of members that a later one of the same name replaces.
-  package func superseded() throws -> [UInt64: (path: ContainerPath, length: UInt64)] {
+  package func replacedMembers() throws -> [UInt64: (path: ContainerPath, length: UInt64)] {
     var members: [UInt64: (path: ContainerPath, length: UInt64)] = [:]
     try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded") { row in
       guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),

@@ -195,7 +195,7 @@ package final class ManifestWriter {
   }
 
   /// A member that was written once more because its file had changed.
-  package func addSuperseded(_ path: ContainerPath, offset: UInt64, length: UInt64) throws {
+  package func addReplaced(_ path: ContainerPath, offset: UInt64, length: UInt64) throws {
     try run("INSERT INTO superseded VALUES (?, ?, ?)", [Int64(offset), path.databaseValue, Int64(length)])
   }
 

@@ -119,7 +119,7 @@ package struct ExpectedMembers: Sendable {
   private var rows: [UInt32] = []
   /// The number of the archive's own entries.
   fileprivate private(set) var count: UInt32 = 0
-  fileprivate let superseded: [UInt64: (path: ContainerPath, length: UInt64)]
+  fileprivate let replaced: [UInt64: (path: ContainerPath, length: UInt64)]
   fileprivate let vault: MemberLocation?
   fileprivate let names: MemberNames
   fileprivate let path: String
@@ -128,7 +128,7 @@ package struct ExpectedMembers: Sendable {
 
   /// - Parameter path: of the archive, for messages.
   package init(_ manifest: ManifestReader, vault: MemberLocation?, path: String) throws {
-    superseded = try manifest.superseded()
+    replaced = try manifest.replacedMembers()
     (self.vault, self.path, self.manifest) = (vault, path, manifest)
     (names, archive) = (manifest.header.memberNames, manifest.header.archive)
   }
@@ -174,8 +174,8 @@ package final class MemberCheck {
   /// Where the content of the last member is.
   package private(set) var offset: UInt64 = 0
   /// The last member of an entry, or of an earlier version of one.
-  private var last: (path: ContainerPath, isDirectory: Bool, isSuperseded: Bool)?
-  private var supersededCount = 0
+  private var last: (path: ContainerPath, isDirectory: Bool, isReplaced: Bool)?
+  private var replacedCount = 0
   /// The contents whose headers were checked: the pieces of one content may change between some all the time.
   private var checked: Set<Int> = []
 
@@ -202,7 +202,7 @@ package final class MemberCheck {
     let start = place.offset + RangeReader.padded(place.length)
     if start != position { walk = nil }
     position = start
-    last = (path: entry.path, isDirectory: false, isSuperseded: false)
+    last = (path: entry.path, isDirectory: false, isReplaced: false)
   }
 
   /// Compares the next member with the next of the archive's own entries, content aside. These are in order, so that no name
@@ -210,11 +210,11 @@ package final class MemberCheck {
   package func expect(_ entry: ManifestEntry) throws {
     guard entry.hasMember(in: expected.archive) else { return }
     var member = try next()
-    while try isSuperseded(member) { member = try next() }
+    while try isReplaced(member) { member = try next() }
     guard entry.agrees(with: member, at: offset, in: expected.archive, expected.names),
       follows(entry.path), entry.isFile || last?.path != entry.path
     else { throw damaged("\(entry.path) in the tar is not what the manifest says") }
-    last = (path: entry.path, isDirectory: entry.kind == .directory, isSuperseded: false)
+    last = (path: entry.path, isDirectory: entry.kind == .directory, isReplaced: false)
   }
 
   /// Checks what comes after the last entry: the vault's items where there are any, the manifest, and nothing else.
@@ -224,7 +224,7 @@ package final class MemberCheck {
     while offset != manifest.offset {
       if vault?.isVault(member, at: offset) ?? false {
         vault = nil
-      } else if try !isSuperseded(member) {
+      } else if try !isReplaced(member) {
         throw damaged("\(member.printableName) is in the tar and not in the manifest")
       }
       member = try next()
@@ -238,8 +238,8 @@ package final class MemberCheck {
   }
 
   /// When all members were compared: throws for an earlier version of a file that the manifest lists and the tar does not have.
-  package func requireSuperseded() throws {
-    guard supersededCount == expected.superseded.count else {
+  package func requireReplacedMembers() throws {
+    guard replacedCount == expected.replaced.count else {
       throw damaged("a file is listed as stored twice, and is not")
     }
   }
@@ -291,22 +291,22 @@ package final class MemberCheck {
   }
 
   /// Whether a member is an earlier version of a file, whose last version, if there is one, follows.
-  private func isSuperseded(_ member: ArchiveMember) throws -> Bool {
+  private func isReplaced(_ member: ArchiveMember) throws -> Bool {
     guard let path = expected.names.path(ofContent: member.name),
-      let superseded = expected.superseded[offset], superseded == (path, member.contentSize)
+      let replaced = expected.replaced[offset], replaced == (path, member.contentSize)
     else { return false }
     guard case .file = member.kind, follows(path) else {
       throw damaged("\(path) in the tar is not what the manifest says")
     }
-    last = (path: path, isDirectory: false, isSuperseded: true)
-    supersededCount += 1
+    last = (path: path, isDirectory: false, isReplaced: true)
+    replacedCount += 1
     return true
   }
 
   /// Whether a path comes after the last one and is not below a file or link, or is the same one in a later version.
   private func follows(_ path: ContainerPath) -> Bool {
     guard let last else { return true }
-    if last.path == path { return last.isSuperseded }
+    if last.path == path { return last.isReplaced }
     return last.path < path && (last.isDirectory || !path.isInside(last.path))
   }
 

@@ -59,7 +59,7 @@ int platform_status(int directory, const char *name, struct platform_status *out
   out->group = s.stx_gid;
   out->mount_root = (s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
   out->no_dump = (s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_NODUMP) != 0;
-  out->fixed = (s.stx_attributes & s.stx_attributes_mask & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
+  out->immutable = (s.stx_attributes & s.stx_attributes_mask & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 #else
   struct stat s;
   int result = name[0] ? fstatat(directory, name, &s, AT_SYMLINK_NOFOLLOW) : fstat(directory, &s);
@@ -78,7 +78,7 @@ int platform_status(int directory, const char *name, struct platform_status *out
   // The root of an APFS or HFS+ volume.
   out->mount_root = s.st_ino == 2;
   out->no_dump = (s.st_flags & UF_NODUMP) != 0;
-  out->fixed = (s.st_flags & (UF_IMMUTABLE | UF_APPEND | SF_IMMUTABLE | SF_APPEND)) != 0;
+  out->immutable = (s.st_flags & (UF_IMMUTABLE | UF_APPEND | SF_IMMUTABLE | SF_APPEND)) != 0;
 #endif
   return 0;
 }

@@ -26,7 +26,7 @@ public struct AppDeclaration: Sendable {
 
   /// Reads single files, property lists in any format.
   ///
-  /// - Throws: ``DrydockError`` for one that does not exist or is no property list.
+  /// - Throws: ``DrydockError`` for one that does not exist or is not a property list.
   public init(info: String? = nil, privacyManifest: String? = nil, entitlements: String? = nil) throws {
     self.init(
       info: try info.map(Self.read), privacy: try privacyManifest.map { [try Self.read($0)] },
@@ -117,7 +117,7 @@ public struct AppDeclaration: Sendable {
       return (try directory.directory(place), place.description + "/")
     }
     throw DrydockError(
-      .notFound, "there is no app: give a directory `X.app`, or an .ipa file", path: shown)
+      .notFound, "no app found: give a directory `X.app`, or an .ipa file", path: shown)
   }
 
   /// The signature has what the app may do; a provisioning profile what it could be signed with.

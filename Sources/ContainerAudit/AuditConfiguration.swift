@@ -93,7 +93,7 @@ package struct AuditConfiguration: Sendable, Equatable {
       guard let rule = AuditRuleID(rawValue: pair.key.source) else {
         let known = AuditRuleID.allCases.map(\.rawValue)
         throw pair.keyPosition.error(
-          "there is no audit rule `\(pair.key.source)`; "
+          "unknown audit rule `\(pair.key.source)`; "
             + (NearestWord.to(pair.key.source, among: known).map { "did you mean `\($0)`?" }
               ?? "it is none of the \(known.count) rules"))
       }

@@ -38,7 +38,7 @@ struct ContainerFacts {
       personal.append(
         Personal(kind: kind, path: path, item: "\(table).\(column.name)", count: column.matches))
     }
-    // A place may be a shop's: only a table of the user's movements tells where the user was.
+    // A place may be a shop's: only a table of the user's movements shows where the user was.
     let words = Set(SecretName.words(table))
     guard !words.isDisjoint(with: Self.movements), let latitude = sure.first(where: { $0.kind == .latitude }),
       sure.contains(where: { $0.kind == .longitude })

@@ -10,7 +10,7 @@ extension AuditRule {
       .databaseDamaged, .error, "a damaged database",
       why: "queries fail or give wrong rows; each backup stores the damage",
       fix:
-        "restore the database from an older snapshot (`drydock restore --path`), or recover it with SQLite's `.recover`",
+        "restore the database from an older snapshot, or recover it with SQLite's `.recover`",
       source: "https://www.sqlite.org/pragma.html#pragma_integrity_check"),
     AuditRule(
       .foreignKeyViolated, .warning, "rows that violate a foreign key",

@@ -25,7 +25,7 @@ extension AuditRule {
     AuditRule(
       .dataTypeNotDeclared, .note, "personal data that the manifest does not declare",
       why:
-        "data that leaves the device count as collected; data that stay on it do not, and the container cannot tell them apart",
+        "data that leaves the device count as collected; data that stay on it do not, and the container does not show which is which",
       fix: "if the app sends them: declare the type in `NSPrivacyCollectedDataTypes`",
       source:
         "https://developer.apple.com/documentation/bundleresources/describing-data-use-in-privacy-manifests"),
@@ -171,7 +171,7 @@ struct DeclarationRules {
     let hasLocation = info.values.keys.contains { $0.text.hasPrefix("NSLocation") }
     if !hasLocation, let place = context.facts.personal.first(where: { $0.kind == .latitude }) {
       context.findings.add(
-        .usageDescriptionMissing, info.path, "there is no NSLocation…UsageDescription", unit: "table",
+        .usageDescriptionMissing, info.path, "NSLocation…UsageDescription is missing", unit: "table",
         example: "\(place.path): \(place.item)")
     }
   }

@@ -49,8 +49,7 @@ extension AuditRule {
         "the app starts without its settings, or fails; a file without bytes, or of zeros, is what a device leaves that lost "
         + "its power while the app wrote",
       fix:
-        "restore the file from an older snapshot (`drydock restore --path`), or say `if-damaged: reset` in the steps that "
-        + "change it",
+        "restore the file from an older snapshot, or say `if-damaged: reset` in the steps that change it",
       source:
         "https://developer.android.com/reference/kotlin/androidx/datastore/core/handlers/ReplaceFileCorruptionHandler"
     ),

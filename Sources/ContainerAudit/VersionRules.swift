@@ -7,7 +7,7 @@ extension AuditRule {
       .versionContradiction, .error, "version markers that contradict each other",
       why:
         "data of two schema versions are mixed, or a marker was not updated: the next migration would change wrong data",
-      fix: "restore the container from a backup, or set the version with `drydock baseline`")
+      fix: "restore the container from a backup, or set the version")
   ]
 }
 
@@ -19,7 +19,7 @@ extension AuditContext {
     } catch let error as DrydockError where error.code == .contradiction {
       findings.add(.versionContradiction, nil, error.reason, unit: "marker")
     } catch let error as DrydockError where error.code == .unknownVersion {
-      // A container without markers is no mistake.
+      // A container without markers is not a mistake.
     } catch {
       notChecked.append("the schema version: \(DrydockError.reason(of: error))")
     }

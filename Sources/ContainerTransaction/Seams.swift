@@ -19,12 +19,12 @@ package enum FaultPoint: String, Sendable, CaseIterable {
   /// in use.
   case marked
   /// No process has any of it open.
-  case foundUnused = "looked"
+  case foundUnused = "found-unused"
   /// A process had, and everything is reverted.
-  case reverted = "taken-back"
+  case reverted
   /// In place only: all is moved, directories have their metadata, and it is on disk.
   case placed
-  case carried
+  case merged
   case undoKept = "undo-kept"
   /// Where a secret was moved into the vault: after each kept file was sealed, and after its plain one was removed.
   case sealed

@@ -39,7 +39,8 @@ extension SettingsChange {
     {
       guard let value = settings[key] else {
         throw DrydockError(
-          .missing, "there is no setting \(Address(key).shown(redactor))" + near(in: settings, redactor))
+          .missing,
+          "the setting \(Address(key).shown(redactor)) does not exist" + near(in: settings, redactor))
       }
       guard let part = value.value(at: pointer) else {
         throw DrydockError(

@@ -104,11 +104,11 @@ struct RootCommand: ParsableCommand {
       guard !known.isEmpty, !word.hasPrefix("-") else { return }
       if path + word == "help" { continue }
       if path.isEmpty, let own = neighbours[word] {
-        throw UsageError("there is no command \(word); here it is `\(Program.current.name) \(own)`")
+        throw UsageError("unknown command \(word); here it is `\(Program.current.name) \(own)`")
       }
       let names = known.compactMap { $0.configuration.commandName }
       guard let command = known.first(where: { $0.configuration.commandName == word }) else {
-        throw UsageError("there is no command \(path)\(word); \(NearestWord.hint(for: word, among: names))")
+        throw UsageError("unknown command \(path)\(word); \(NearestWord.hint(for: word, among: names))")
       }
       (known, path) = (command.configuration.subcommands, path + word + " ")
     }

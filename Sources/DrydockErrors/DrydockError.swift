@@ -111,7 +111,7 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
     case missingArchive
     /// No trusted key has signed the archive.
     case untrusted
-    /// A signature or a statement is malformed, forged, or of another archive.
+    /// A signature or its payload is malformed, forged, or of another archive.
     case badSignature
 
     // MARK: Migrations
@@ -122,7 +122,7 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
     case unknownVersion
     /// A marker of a container without history names a version that was never released, or another tool's record one
     /// whose schema the database does not have.
-    case firstContact
+    case unconfirmedVersion
     /// A newer release of the app migrated the container.
     case newer
     /// The files of an applied migration were edited.
@@ -254,7 +254,8 @@ extension DrydockError.Code {
       .badConfiguration, .vaultLocked, .badVault, .ambiguous,
       .notAnArchive, .truncated, .damaged, .encrypted, .newerFormat, .unsafeName, .limit, .mismatch,
       .notInArchive, .missingArchive, .untrusted, .badSignature,
-      .catalog, .unknownVersion, .firstContact, .newer, .edited, .missingMigration, .outOfOrder, .released,
+      .catalog, .unknownVersion, .unconfirmedVersion, .newer, .edited, .missingMigration, .outOfOrder,
+      .released,
       .contradiction, .damagedHistory, .irreversible, .foreignSchema,
       .badFixture, .frozen:
       4

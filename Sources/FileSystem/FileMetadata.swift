@@ -229,7 +229,7 @@ extension Directory {
 /// The inode flags that `chattr` sets on a file or directory, its quota project, and hints of the file system.
 ///
 /// Not included: `nodump`, which is part of ``FileMetadata``; immutable and append-only, since such paths are never replaced
-/// (``FileStatus/isFixed``); and flags that the file system maintains (extents, index, inline data).
+/// (``FileStatus/isImmutable``); and flags that the file system maintains (extents, index, inline data).
 package struct InodeFlags: Hashable, Sendable, Codable {
   var flags, project, extended, extentSize, copyExtentSize: UInt32
 

@@ -34,7 +34,7 @@ package struct FileStatus: Sendable, Hashable {
   package var isNoDump: Bool
   /// Whether the inode is immutable or append-only (`chattr +i`, `+a`), where the kernel reports it: even root cannot
   /// rename, link or remove it.
-  package var isFixed: Bool
+  package var isImmutable: Bool
 
   init(_ status: platform_status) {
     switch status.mode & 0o170000 {
@@ -48,7 +48,7 @@ package struct FileStatus: Sendable, Hashable {
     (modified, changed) = (status.modified, status.changed)
     (device, inode, mount) = (status.device, status.inode, status.mount)
     (user, group) = (status.user, status.group)
-    (isMountRoot, isNoDump, isFixed) = (status.mount_root, status.no_dump, status.fixed)
+    (isMountRoot, isNoDump, isImmutable) = (status.mount_root, status.no_dump, status.immutable)
   }
 
   /// Whether it takes less space than its size: it may have holes.
@@ -78,7 +78,7 @@ extension FileStatus {
     (self.type, self.mode, self.size, self.user, self.group) = (type, mode, size, user, group)
     (self.modified, self.changed) = (modified, changed)
     (device, inode, mount, blocks, links) = (identity.device, identity.inode, 0, 0, 0)
-    (isMountRoot, isNoDump, isFixed) = (false, false, false)
+    (isMountRoot, isNoDump, isImmutable) = (false, false, false)
   }
 
   /// The status of a directory that exists only in a plan.

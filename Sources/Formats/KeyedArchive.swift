@@ -293,6 +293,6 @@ extension PropertyListValue {
   /// Nil in a keyed archive, which property lists cannot represent.
   static let null = PropertyListValue.unknown(.null)
 
-  /// Whether it stands for no value.
+  /// Whether it represents no value.
   public var isNull: Bool { self == .null }
 }

@@ -81,7 +81,7 @@ import Testing
     #expect(found.skipped == ["file", "to-file", "y\u{FFFD}"])
     let errors = found.containers.map { child in error { try child.requireUsable() } }
     #expect(errors.map { $0?.code } == [nil, .notFound, .notFound, nil, .unsupported])
-    #expect(errors[2]?.message == "the link cannot be followed; mend it, or remove it")
+    #expect(errors[2]?.message == "the link cannot be followed; fix it, or remove it")
   }
 
   @Test("A group beside the containers that share it is none of them")

@@ -13,11 +13,11 @@ import Testing
   static let whole = DatabaseSandbox.Content(sum: 20_000, rows: 200, integrity: "ok")
 
   /// Captures an idle database, and checks that nobody could tell.
-  private func capture(expecting manner: String, _ content: DatabaseSandbox.Content? = whole) throws {
+  private func capture(expecting kind: String, _ content: DatabaseSandbox.Content? = whole) throws {
     let before = try sandbox.listing()
     do {
       let image = try sandbox.capture()
-      #expect(image.manner == manner)
+      #expect(image.kind == kind)
       if let content { #expect(try sandbox.content(image) == content) }
     }
     let changes = try sandbox.listing().differences(from: before, comparing: TreeListing.untouched)
@@ -26,7 +26,7 @@ import Testing
     let left = try sandbox.scratch.names().map { String(decoding: $0, as: UTF8.self) }.filter {
       $0 != "opened"
     }
-    #expect(left == (manner == "copy" ? ["image"] : []))
+    #expect(left == (kind == "copy" ? ["image"] : []))
   }
 
   @Test(arguments: ["DELETE", "WAL", "TRUNCATE", "PERSIST"]) func idle(mode: String) throws {
@@ -135,7 +135,7 @@ import Testing
 
     let reader = try sandbox.open("BEGIN; SELECT count(*) FROM account")
     let used = try sandbox.capture(as: "b")
-    #expect(used.manner == (mode == "WAL" ? "in place" : "copy"))
+    #expect(used.kind == (mode == "WAL" ? "in place" : "copy"))
     try sandbox.store(used, as: "stored")
     let copied = try sandbox.scratch.contents("stored")
     #expect(copied.count == inPlaceBytes.count)

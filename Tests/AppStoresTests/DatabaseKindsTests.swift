@@ -16,7 +16,7 @@ import Testing
     let reader = try sandbox.open("PRAGMA journal_mode=\(mode); BEGIN; SELECT count(*) FROM account")
     let before = try sandbox.listing()
     let used = try sandbox.capture(as: "used")
-    #expect(used.manner == (mode == "WAL" ? "in place" : "copy"))
+    #expect(used.kind == (mode == "WAL" ? "in place" : "copy"))
     #expect(try sandbox.content(used) == DatabaseCaptureTests.whole)
     #expect(try sandbox.digest(used) == idle)
     // Not even a ctime: SQLite is not used on it.
@@ -31,7 +31,7 @@ import Testing
       "PRAGMA journal_mode=\(mode); BEGIN IMMEDIATE; UPDATE account SET balance = 0 WHERE id < 100")
     let before = try sandbox.listing()
     let image = try sandbox.capture()
-    #expect(try image.manner == "copy" && sandbox.content(image) == DatabaseCaptureTests.whole)
+    #expect(try image.kind == "copy" && sandbox.content(image) == DatabaseCaptureTests.whole)
     #expect(try sandbox.listing().differences(from: before).isEmpty)
     try writer.finish()
   }
@@ -67,11 +67,11 @@ import Testing
     // Its own pages come before the checkpoint, the rest after it.
     let app = try sandbox.open("UPDATE account SET note = 'new'", "PRAGMA wal_checkpoint(PASSIVE)")
     #expect(try !pages.isUnchanged())
-    #expect(try sandbox.capture(requiresStable: true).manner == "in place")
+    #expect(try sandbox.capture(requiresStable: true).kind == "in place")
     try app.finish()
     // Beside the first one, which holds its lock still.
     let copied = try sandbox.capture(requiresStable: true)
-    #expect(try copied.manner == "copy" && sandbox.content(copied) == DatabaseCaptureTests.whole)
+    #expect(try copied.kind == "copy" && sandbox.content(copied) == DatabaseCaptureTests.whole)
     withExtendedLifetime(pages) {}
   }
 
@@ -118,7 +118,7 @@ import Testing
     try sandbox.root.create(sandbox.main, bytes)
     let before = try sandbox.listing()
     let image = try sandbox.capture()
-    #expect(image.manner == "raw")
+    #expect(image.kind == "raw")
     #expect(try sandbox.scratch.names().isEmpty)
     #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
   }
@@ -134,7 +134,7 @@ import Testing
     if isOld { bytes[95] ^= 1 }
     try sandbox.root.removeFile(sandbox.main)
     try sandbox.root.create(sandbox.main, bytes)
-    #expect(try sandbox.capture().manner == "raw")
+    #expect(try sandbox.capture().kind == "raw")
   }
 
   /// Zeros are what SQLite writes itself, in chunks.

@@ -10,14 +10,14 @@ import Testing
 
   init() throws { sandbox = try DatabaseSandbox() }
 
-  /// Captures, and compares with what SQLite makes of a copy of the files; gives the manner.
+  /// Captures, and compares with what SQLite makes of a copy of the files; gives the kind.
   @discardableResult
   private func compare() throws -> String {
     let before = try sandbox.listing()
     let image = try sandbox.capture()
     let oracle = try sandbox.oracle()
     try sandbox.store(image, as: "stored")
-    let manner = image.manner
+    let kind = image.kind
     #expect(try sandbox.digest(image) == oracle)
     #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
     // Stock SQLite opens what is stored, and in the same mode.
@@ -26,7 +26,7 @@ import Testing
       try Tools.system("sqlite3"), [stored, "PRAGMA integrity_check; PRAGMA journal_mode;"])
     #expect(opened.output == "ok\nwal\n", "\(opened)")
     try sandbox.scratch.removeDatabase("image")
-    return manner
+    return kind
   }
 
   @Test(arguments: [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536], [0, 2]) func pageSizes(
@@ -115,7 +115,7 @@ import Testing
     try sandbox.sqlite("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE account(id, balance)")
     try sandbox.root.create("db.sqlite-wal", stray)
     let image = try sandbox.capture()
-    #expect(image.manner != "in place" || image.manner == "raw")
+    #expect(image.kind != "in place" || image.kind == "raw")
   }
 
   /// The format's other byte order, which SQLite writes on other machines.

@@ -23,7 +23,7 @@ import Testing
       var scan = try ContainerScan(sandbox.root, rules: ExclusionRules(Container(at: sandbox.root.path)))
       while try scan.nextEntry() != nil {}
       let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 5)
-      #expect(image.manner == "copy")
+      #expect(image.kind == "copy")
       #expect(try sandbox.content(image) == DatabaseCaptureTests.whole)
       #expect(try !otherWrites(sandbox))
       try db.execute(sql: "UPDATE account SET balance = balance + 1 WHERE id = 2; COMMIT")
@@ -60,7 +60,7 @@ import Testing
     let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     var image: DatabaseImage? = try sandbox.capture()
-    #expect(image?.manner == "in place")
+    #expect(image?.kind == "in place")
     let queue = try DatabaseQueue(path: sandbox.path)
     try queue.inDatabase { db in
       try db.execute(sql: "BEGIN; UPDATE account SET note = 'a' WHERE id = 1")
@@ -79,7 +79,7 @@ import Testing
     let before = try sandbox.listing()
     let first = try sandbox.capture(as: "first")
     let second = try sandbox.capture(as: "second")
-    #expect(first.manner == "in place" && second.manner == "in place")
+    #expect(first.kind == "in place" && second.kind == "in place")
     #expect(try sandbox.digest(first) == sandbox.digest(second))
     #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
   }

@@ -119,7 +119,7 @@ extension DatabaseImage {
     }
   }
 
-  var manner: String {
+  var kind: String {
     switch self {
     case .inPlace: "in place"
     case .copy: "copy"

@@ -29,13 +29,13 @@ import Testing
     let checkpoints =
       hasCheckpoints ? try Command.spawn(app, ["checkpoint", folder("c"), "--mode", load.rawValue]) : nil
     try checkpoints?.waitForLine("ready")
-    var manners: Set<String> = []
+    var kinds: Set<String> = []
     var disturbed = 0
     for _ in 0..<Self.captures {
       let status = try #require(try root.status("database.sqlite"))
       let unit = try #require(try root.databaseUnit("database.sqlite", status: status))
       let image = try root.capture(unit, into: scratch, as: "image", busyTimeout: 30)
-      manners.insert(image.manner)
+      kinds.insert(image.kind)
       if case .inPlace(let pages) = image {
         let copy = try scratch.createFile("image")
         if try !pages.copy(to: copy, path: "image") { disturbed += 1 }
@@ -58,7 +58,7 @@ import Testing
       #expect(end.succeeded, "\(end)")
     }
     #expect(disturbed == 0)
-    #expect(manners == [load == .journal ? "copy" : "in place"])
+    #expect(kinds == [load == .journal ? "copy" : "in place"])
     #expect(try Command.run(app, ["check", folder("c/Documents/database.sqlite")]).succeeded)
   }
 

@@ -9,12 +9,12 @@ import Testing
 @Suite struct HostileSidecarTests {
   private static let log: ContainerPath = "db.sqlite-wal", journal: ContainerPath = "db.sqlite-journal"
 
-  /// Captures, and gives the manner, and the content of what SQLite can open; the live files stay as they are.
-  private func capture(_ sandbox: DatabaseSandbox) throws -> (manner: String, DatabaseSandbox.Content?) {
+  /// Captures, and gives the kind, and the content of what SQLite can open; the live files stay as they are.
+  private func capture(_ sandbox: DatabaseSandbox) throws -> (kind: String, DatabaseSandbox.Content?) {
     let before = try sandbox.listing()
     let image = try sandbox.capture()
     #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched) == [])
-    return (image.manner, image.manner == "raw" ? nil : try sandbox.content(image))
+    return (image.kind, image.kind == "raw" ? nil : try sandbox.content(image))
   }
 
   /// A journal's header of one sector; of a transaction over several databases, with the record that names its super-journal.
@@ -50,8 +50,8 @@ import Testing
     try sandbox.root.create(Self.journal, bytes)
     let all = { try TreeListing(sandbox.folder.path).without("scratch") }
     let before = try all()
-    let (manner, content) = try capture(sandbox)
-    #expect(manner == "copy" && content == DatabaseCaptureTests.whole)
+    let (kind, content) = try capture(sandbox)
+    #expect(kind == "copy" && content == DatabaseCaptureTests.whole)
     #expect(try all().differences(from: before, comparing: TreeListing.untouched) == [])
   }
 
@@ -106,9 +106,9 @@ import Testing
     // As on another machine.
     try sandbox.root.removeFile("db.sqlite-shm")
     if kind == "with a journal" { try sandbox.root.create(Self.journal, Self.journal(pages: 8)) }
-    let manner = try capture(sandbox).manner
+    let kind = try capture(sandbox).kind
     let left = try sandbox.scratch.names()
-    #expect(manner == "raw" && left == [])
+    #expect(kind == "raw" && left == [])
   }
 
   /// The checksum of a frame, as SQLite writes it on this machine (<https://www.sqlite.org/fileformat2.html#checksum_algorithm>).
@@ -133,8 +133,8 @@ import Testing
     let sandbox = try DatabaseSandbox()
     try sandbox.make("DELETE")
     try sandbox.root.create(Self.journal, Self.journal(pages: 0x7fff_ffff))
-    let manner = try capture(sandbox).manner
+    let kind = try capture(sandbox).kind
     let left = try sandbox.scratch.names()
-    #expect(manner == "raw" && left == [])
+    #expect(kind == "raw" && left == [])
   }
 }

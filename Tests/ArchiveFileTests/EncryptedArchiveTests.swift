@@ -51,9 +51,9 @@ import Testing
     let decrypted = try run("age", ["-d", "-i", directory("key"), "-o", directory("plain"), directory("a")])
     #expect(decrypted.succeeded, "\(decrypted.errors)")
     let plain = try ArchiveReader(path: directory("plain"))
-    let sealed = try ArchiveReader(path: directory("a"), keys: keys)
-    #expect(plain.fileSize == sealed.contentSize && UInt64(built.bytes.count) == sealed.fileSize)
-    #expect(try tarStream(plain) == tarStream(sealed))
+    let reader = try ArchiveReader(path: directory("a"), keys: keys)
+    #expect(plain.fileSize == reader.contentSize && UInt64(built.bytes.count) == reader.fileSize)
+    #expect(try tarStream(plain) == tarStream(reader))
     #expect(try run("tar", ["--zstd", "-tf", directory("plain")]).output.contains("random"))
     // And the other way round: what age encrypts is read.
     let recipient = identity.recipient.description
@@ -153,7 +153,7 @@ import Testing
       let reader = try ArchiveReader(path: directory("a"), keys: keys)
       let file = try emptyFile(directory("b"))
       try file.closeAfter {
-        let copy = try SealedCopy(of: reader, into: file, encryption: .recipients([other.recipient]))
+        let copy = try EncryptedCopy(of: reader, into: file, encryption: .recipients([other.recipient]))
         try copy.verify()
         let copied = try ArchiveReader(path: directory("b"), keys: AgeKeys(identities: [other]))
         #expect(try tarStream(copied) == tarStream(reader))

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ArchiveFile
 
-/// Whatever happens to an encrypted archive: a reader says so, tells damage from a wrong key, and never gives wrong bytes.
+/// Whatever happens to an encrypted archive: a reader says so, distinguishes damage from a wrong key, and never gives wrong bytes.
 @Suite struct EncryptedDamageTests {
   private let directory: TemporaryDirectory
   private let keys: AgeKeys
@@ -60,7 +60,7 @@ import Testing
       if cut > 25 { #expect(error?.code == .damaged, "cut at \(cut): \(error as Any)") }
       if cut > header { #expect(error?.message.hasPrefix("the key fits, but ") == true, "\(error as Any)") }
     }
-    // A cut file with something behind it that was not sealed is no better.
+    // A cut file with something behind it that was not encrypted is no better.
     #expect(try error(bytes + [0])?.code == .damaged)
     #expect(try error(bytes + bytes.suffix(65_552))?.code == .damaged)
   }
@@ -95,9 +95,9 @@ import Testing
     #expect(try error(bytes, wrong)?.code == .noIdentity)
 
     try writeArchive([], to: directory("a"), encryption: .passphrase(SecretBytes([1, 2]), workFactor: 4))
-    let sealed = try stored(directory("a"))
-    #expect(try error(sealed, AgeKeys(passphrases: [SecretBytes([1, 2])])) == nil)
-    let locked = try #require(try error(sealed, AgeKeys(passphrases: [SecretBytes([2])])))
+    let encrypted = try stored(directory("a"))
+    #expect(try error(encrypted, AgeKeys(passphrases: [SecretBytes([1, 2])])) == nil)
+    let locked = try #require(try error(encrypted, AgeKeys(passphrases: [SecretBytes([2])])))
     #expect(locked.code == .noIdentity && locked.message.contains("with a passphrase (scrypt)"))
     #expect(locked.message.contains("the passphrase"))
   }

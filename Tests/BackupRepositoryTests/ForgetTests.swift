@@ -26,7 +26,7 @@ import Testing
   /// An archive of a day in January, named as a snapshot is.
   @discardableResult
   private func add(
-    _ number: Int, parent: Int? = nil, instance: String = "box", name: String? = nil, sealed: Bool = false
+    _ number: Int, parent: Int? = nil, instance: String = "box", name: String? = nil, encrypted: Bool = false
   ) throws -> String {
     let time = "2026-01-01T00:00:00Z".dateAdding(days: number)
     let (id, parent) = (
@@ -34,10 +34,10 @@ import Testing
     )
     let names = ArchiveLabel(
       app: "com.example.lab", instance: instance, time: time, id: id.description, parent: parent?.description
-    ).fileNames(isEncrypted: sealed)
+    ).fileNames(isEncrypted: encrypted)
     var archive = try HandmadeArchive(
       lab, name: name ?? names[0], id: id, instance: instance, time: time, parent: parent)
-    if sealed { archive.encryption = .recipients([identity.recipient]) }
+    if encrypted { archive.encryption = .recipients([identity.recipient]) }
     return try archive.write()
   }
 
@@ -52,9 +52,9 @@ import Testing
   private func names() throws -> [String] { try lab.storedNames() }
 
   @Test(.atEachPlace, arguments: [false, true])
-  func chainsStayWhileOneOfThemIsKept(sealed: Bool) throws {
+  func chainsStayWhileOneOfThemIsKept(encrypted: Bool) throws {
     for (number, parent) in [(1, nil), (2, 1), (3, 2), (4, nil)] as [(Int, Int?)] {
-      try add(number, parent: parent, sealed: sealed)
+      try add(number, parent: parent, encrypted: encrypted)
     }
     var policy = RetentionPolicy.last(2)
     let dry = try repository.forget(keeping: policy, dryRun: true)
@@ -63,7 +63,7 @@ import Testing
     #expect(dry.kept.last?.reasons == ["last"])
     try repository.forget(keeping: policy)
     #expect(try remaining() == [1, 2, 3, 4])
-    try add(5, parent: 4, sealed: sealed)
+    try add(5, parent: 4, encrypted: encrypted)
     let report = try repository.forget(keeping: policy)
     #expect(
       report.removed.map(\.time) == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-04T00:00:00Z"])
@@ -75,7 +75,7 @@ import Testing
     let error = failure { try repository.forget(keeping: policy) }
     #expect(
       code(error) == "checkFailed"
-        && "\(error as Any)".contains(sealed ? "com.example.lab/#" : "com.example.lab/box"))
+        && "\(error as Any)".contains(encrypted ? "com.example.lab/#" : "com.example.lab/box"))
     #expect(try remaining() == [4, 5])
   }
 
@@ -93,7 +93,7 @@ import Testing
   @Test func aSealedFileNamedByHandIsAQuestion() throws {
     try add(1)
     try add(2)
-    try add(3, parent: 1, name: "mine.tar.zst.age", sealed: true)
+    try add(3, parent: 1, name: "mine.tar.zst.age", encrypted: true)
     let error = failure { try repository.forget(keeping: .last(1)) }
     #expect(code(error) == "noIdentity" && "\(error as Any)".contains("mine.tar.zst.age"))
     #expect(try names().count == 3)
@@ -126,8 +126,8 @@ import Testing
       ["李明", "王芳"], ["ada smith", "ada-smith"], ["café", "cafe\u{301}"],
       [String(repeating: "x", count: 90) + "a", String(repeating: "x", count: 90) + "b"],
     ], [false, true])
-  func similarInstancesAreApart(instances: [String], sealed: Bool) throws {
-    for number in 1...4 { try add(number, instance: instances[number % 2], sealed: sealed) }
+  func similarInstancesAreApart(instances: [String], encrypted: Bool) throws {
+    for number in 1...4 { try add(number, instance: instances[number % 2], encrypted: encrypted) }
     try repository.forget(keeping: .last(1))
     #expect(try remaining() == [3, 4])
     #expect(try repository.find("\(instances[1])@latest").contains(id(3).prefix(8)))
@@ -192,7 +192,7 @@ import Testing
   @Test func anUnknownInstanceIsAnError() throws {
     try add(1, instance: "red")
     try add(2, instance: "red")
-    try add(3, instance: "blue", sealed: true)
+    try add(3, instance: "blue", encrypted: true)
     for (app, instance) in [(nil, "rad"), ("com.example.lap", nil), ("com.example.lap", "red")]
       as [(String?, String?)]
     {
@@ -209,7 +209,7 @@ import Testing
 
   @Test func tagsWithoutAnArchiveAreRemoved() throws {
     try add(1)
-    try add(2, sealed: true)
+    try add(2, encrypted: true)
     let damaged = try add(3)
     try lab.store(damaged, [1])
     try lab.changeRepository(
@@ -224,7 +224,7 @@ import Testing
     try repository.forget(keeping: .last(9), dryRun: true)
     #expect(try tags() == (1...4).map(id))
     // They may be those of a file whose id is not known.
-    let unknown = try add(5, name: "mine.tar.zst.age", sealed: true)
+    let unknown = try add(5, name: "mine.tar.zst.age", encrypted: true)
     try repository.forget(keeping: .last(9))
     #expect(try tags() == (1...4).map(id))
     try lab.removeStored(unknown)
@@ -235,9 +235,9 @@ import Testing
     #expect(try names().filter { $0.hasSuffix("new") } == ["notes.drydock-new"])
   }
 
-  @Test(arguments: [false, true]) func whatAnotherInstanceNeedsStays(sealed: Bool) throws {
-    try add(1, instance: "red", sealed: sealed)
-    try add(2, parent: 1, instance: "blue", sealed: sealed)
+  @Test(arguments: [false, true]) func whatAnotherInstanceNeedsStays(encrypted: Bool) throws {
+    try add(1, instance: "red", encrypted: encrypted)
+    try add(2, parent: 1, instance: "blue", encrypted: encrypted)
     let error = failure { try repository.forgetEverything(instance: "red") }
     #expect(code(error) == "checkFailed" && "\(error as Any)".contains("needs it"))
     #expect(code { try repository.forget(keeping: .last(1), instance: "red") } == "none")
@@ -246,13 +246,13 @@ import Testing
 
   @Test func everythingOfOneInstance() throws {
     try add(1, instance: "red")
-    try add(2, parent: 1, instance: "red", sealed: true)
+    try add(2, parent: 1, instance: "red", encrypted: true)
     let damaged = try add(3, instance: "red")
     try lab.store(damaged, [1, 2, 3])
     try add(4, instance: "blue")
-    try add(5, instance: "blue", sealed: true)
+    try add(5, instance: "blue", encrypted: true)
     try add(6, instance: "red", name: "renamed.tar.zst")
-    try add(7, instance: "red", name: "sealed.tar.zst.age", sealed: true)
+    try add(7, instance: "red", name: "sealed.tar.zst.age", encrypted: true)
     try lab.changeRepository("cd repository; cp renamed.tar.zst again.tar.zst")
     try repository.tag("renamed.tar.zst", adding: ["keep"])
     #expect(code { try repository.forgetEverything() } == "usage")
@@ -272,7 +272,7 @@ import Testing
   @Test func aNameIsThatOfOneInstance() throws {
     try add(1, instance: "a@b")
     try add(2, instance: "a/b")
-    try add(3, instance: "a/b", sealed: true)
+    try add(3, instance: "a/b", encrypted: true)
     let report = try repository.forgetEverything(instance: "a@b")
     #expect(report.removed.map(\.instance) == ["a@b"] && report.unattributed.isEmpty)
     #expect(try remaining() == [2, 3])
@@ -282,7 +282,7 @@ import Testing
 
   @Test(.atEachPlace) func tags() throws {
     let first = try add(1)
-    let sealed = try add(2, sealed: true)
+    let encrypted = try add(2, encrypted: true)
     try add(3)
     let name = { (path: String) in (path as NSString).lastPathComponent }
     #expect(try repository.tag(name(first), adding: ["release", "keep", "keep"]) == ["keep", "release"])
@@ -290,11 +290,11 @@ import Testing
       try repository.tag(String(id(1).prefix(10)), adding: ["x"], removing: ["release", "none"]) == [
         "keep", "x",
       ])
-    #expect(code { try repository.tag(name(sealed), adding: ["keep"]) } == "noIdentity")
+    #expect(code { try repository.tag(name(encrypted), adding: ["keep"]) } == "noIdentity")
     let keys = AgeKeys(identities: [identity])
-    #expect(try repository.tag(name(sealed), adding: ["keep", "y"], keys: keys) == ["keep", "y"])
+    #expect(try repository.tag(name(encrypted), adding: ["keep", "y"], keys: keys) == ["keep", "y"])
     // From then on no key is needed.
-    #expect(try repository.tag(name(sealed), removing: ["y"]) == ["keep"])
+    #expect(try repository.tag(name(encrypted), removing: ["y"]) == ["keep"])
     for tag in ["", "a,b", " a", "a\u{1B}", String(repeating: "a", count: 101)] {
       #expect(code { try repository.tag(name(first), adding: [tag]) } == "usage")
     }
@@ -343,7 +343,9 @@ import Testing
   }
 
   @Test func listsCanBeShort() throws {
-    for number in 1...4 { try add(number, instance: number % 2 == 0 ? "red" : "blue", sealed: number == 4) }
+    for number in 1...4 {
+      try add(number, instance: number % 2 == 0 ? "red" : "blue", encrypted: number == 4)
+    }
     let listing = try repository.list()
     #expect(listing.newest(1).archives.map(\.path) == listing.archives.suffix(2).map(\.path))
     #expect(listing.newest(9).archives.count == 4)

@@ -31,7 +31,7 @@ import Testing
   }
 
   /// An edit that only the change time shows.
-  static let quietEdit =
+  static let editKeepingTime =
     "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"
 
   /// The names of the entries that a snapshot took from its parent as they are.
@@ -76,7 +76,7 @@ import Testing
 
   @Test func whatWasChangedBetweenIsRead() throws {
     let edits: [(before: String, between: String, after: String)] = [
-      (Self.quietEdit, "", ""), ("", Self.quietEdit, ""), ("", "", Self.quietEdit),
+      (Self.editKeepingTime, "", ""), ("", Self.editKeepingTime, ""), ("", "", Self.editKeepingTime),
       ("", "chmod 640 a; chmod 644 a", ""), ("", "", "cp -p a other; mv other a"),
       ("", "ln a ../other; rm ../other", ""), ("", "printf more >> a", ""),
     ]
@@ -100,7 +100,7 @@ import Testing
   @Test(arguments: [
     FaultPoint.staged, .checked, .treeBuilt, .synced, .rewalked, .committed, .marked, .foundUnused,
     .exchanged,
-    .carried,
+    .merged,
     .undoKept, .oldRemoved, .done,
   ]) func whatWasChangedMeanwhileIsRead(point: FaultPoint) throws {
     let lab = try scene()
@@ -111,7 +111,7 @@ import Testing
       Seams {
         guard $0 == point else { return }
         usleep(20_000)
-        try Command.succeed("/bin/sh", ["-ec", Self.quietEdit], directory: root)
+        try Command.succeed("/bin/sh", ["-ec", Self.editKeepingTime], directory: root)
         usleep(20_000)
       })
     #expect(try lab.read("a").hasPrefix("CONTENT"))
@@ -252,7 +252,7 @@ import Testing
 
   @Test func whatChangedSinceIsRead() throws {
     for edit in [
-      LinkedFilesTests.quietEdit, "cp -p a other; mv other a", "chmod 600 a",
+      LinkedFilesTests.editKeepingTime, "cp -p a other; mv other a", "chmod 600 a",
       "touch -r a ../time; printf more > a; touch -r ../time a",
     ] {
       let (lab, archive, target) = try scene()
@@ -264,7 +264,7 @@ import Testing
   }
 
   /// Another program edits a file in the middle of a commit.
-  @Test(arguments: [FaultPoint.exchanged, .foundUnused, .carried, .undoKept, .oldRemoved, .done])
+  @Test(arguments: [FaultPoint.exchanged, .foundUnused, .merged, .undoKept, .oldRemoved, .done])
   func whatChangedMeanwhileIsRead(point: FaultPoint) throws {
     let (lab, archive, target) = try scene()
     try lab.shell("printf changed > restored/a; printf changed > restored/b")
@@ -272,7 +272,7 @@ import Testing
       $0.transaction.seams = Seams {
         if $0 == .rewalked { usleep(60_000) }
         guard $0 == point else { return }
-        try Command.succeed("/bin/sh", ["-ec", LinkedFilesTests.quietEdit], directory: target)
+        try Command.succeed("/bin/sh", ["-ec", LinkedFilesTests.editKeepingTime], directory: target)
       }
     }
     #expect(try lab.read("a", in: target).hasPrefix("CONTENT"))

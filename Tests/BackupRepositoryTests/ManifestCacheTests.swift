@@ -208,7 +208,7 @@ import Testing
       }
     }
     #expect(try files().count == 4)
-    // Who is erased is erased here, too.
+    // An instance that is erased is erased from the cache, too.
     let repository = Repository(lab.repository)
     try repository.forgetEverything(instance: "red", cache: cache, dryRun: true)
     #expect(try files().count == 4)

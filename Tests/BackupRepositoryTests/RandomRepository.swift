@@ -89,8 +89,8 @@ struct RandomRepository {
   {
     let environment = environment
     let result: CommandResult
-    let manner = call == nil ? Int.random(in: 0..<4, using: &run.random) : 0
-    if manner < 2 {
+    let way = call == nil ? Int.random(in: 0..<4, using: &run.random) : 0
+    if way < 2 {
       let calls = isRemote ? [("sendto", 60), ("openat2", 40), ("pwrite64", 20)] : Self.calls
       let (name, most) = calls[Int.random(in: 0..<calls.count, using: &run.random)]
       let call = call ?? (name, Int.random(in: 1...most, using: &run.random))
@@ -100,14 +100,14 @@ struct RandomRepository {
         Tools.tracing(call.name, "signal=SIGKILL:when=\(call.number)") + [Tools.drydock()] + arguments,
         environment: environment)
     } else {
-      let delay = UInt32.random(in: 0...(manner == 2 ? 250_000 : 60_000), using: &run.random)
+      let delay = UInt32.random(in: 0...(way == 2 ? 250_000 : 60_000), using: &run.random)
       let before = try archiveNames()
       let running = try Command.spawn(Tools.drydock(), arguments, environment: environment, input: [])
-      while manner == 3, running.isRunning, try archiveNames() == before { usleep(200) }
+      while way == 3, running.isRunning, try archiveNames() == before { usleep(200) }
       usleep(delay)
       running.kill()
       result = try running.wait()
-      events.append("killed \(delay / 1000) ms after \(manner == 2 ? "its start" : "a change")")
+      events.append("killed \(delay / 1000) ms after \(way == 2 ? "its start" : "a change")")
     }
     if result.signal == SIGKILL { kills += 1 } else { events.append("too late") }
     return result

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BackupRepository
 
-/// Who writes into a repository, who removes from it, and who was killed.
+/// Writers into a repository, commands that remove from it, and killed processes.
 @Suite(.everyPlace) struct RepositoryLockTests {
   /// A snapshot of a container whose database somebody holds: it is in the middle of its work for as long as the test
   /// wants.
@@ -104,7 +104,7 @@ import Testing
     let error = failure { try lab.snapshot() }
     #expect(code(error) == "locked")
     #expect("\(error as Any)".contains(lab.place == nil ? "this process itself" : "process \(getpid()) on "))
-    // Who reads does not mind.
+    // Readers do not wait.
     #expect(try Repository(lab.repository).find("latest") == first.path)
     _ = try Verification.run(Archive(path: first.path), data: true)
     #expect(try lab.restore(first.path).transaction == nil)

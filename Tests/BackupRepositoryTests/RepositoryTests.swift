@@ -68,7 +68,7 @@ import Testing
     for (name, words) in [
       ("red@2026-11-11", "the oldest is of 2026-11-12T08:00:00Z"), ("green@latest", "a/b@latest"),
       ("RED@latest", "red@latest"), ("zz", "no archive matches zz"), ("", "no archive"), ("ab1", "4 digits"),
-      // Times: SealedRepositoryTests.aTimeMayEndAtAnyPlace.
+      // Times: EncryptedRepositoryTests.aTimeMayEndAtAnyPlace.
       ("@", "no valid time"), ("red@", "no valid time"), ("red@yesterday", "INSTANCE@2026-11-14T12:00:00Z"),
       ("red@2026-11-14T12:00+01:00", "no valid time"), ("a\u{1B}[2J@now", "a\\u{1b}[2J@now"),
     ] {
@@ -143,7 +143,7 @@ import Testing
     let copy = lab.repository + "/copy.tar.zst"
     #expect(try listing.find(report.archive.short) == copy)
     #expect(["copy.tar.zst", "renamed by hand.tar.zst"].contains(try lastName(listing.find("box@latest"))))
-    // One that says the same and is another file is not taken for it.
+    // Another file with the same content is not taken for it.
     let other = try HandmadeArchive(lab, name: "other.tar.zst", id: report.archive)
     _ = try other.write()
     let error = failure { _ = try Repository(lab.repository).find(report.archive.short) }

@@ -31,16 +31,16 @@ import Testing
     let (lab, keys) = try scene()
     let plain = try lab.snapshot(encrypted: false, keys)
     #expect(try plain.vault?.leaving == nil && extract(plain.path, lab) == nil)
-    let sealed = try lab.snapshot(encrypted: true, nil)
-    #expect(try sealed.vault?.leaving == nil && extract(sealed.path, lab) == nil)
+    let encrypted = try lab.snapshot(encrypted: true, nil)
+    #expect(try encrypted.vault?.leaving == nil && extract(encrypted.path, lab) == nil)
     let both = try lab.snapshot(encrypted: true, keys)
     #expect(both.vault == SnapshotVault(path: try ContainerPath(VaultLab.vault), leaving: 1, staying: 2))
     let found = try #require(try extract(both.path, lab))
     #expect(found.document.sorted.map(\.text) == ["leaving canary"])
     #expect(found.staying.map(\.name) == ["s/asks", "s/stays"])
     #expect(try found.document.device == lab.vault(keys).device && found.document.recipients.isEmpty)
-    #expect([plain, sealed, both].allSatisfy { $0.snapshot == plain.snapshot && !$0.isIncomplete })
-    for report in [plain, sealed, both] {
+    #expect([plain, encrypted, both].allSatisfy { $0.snapshot == plain.snapshot && !$0.isIncomplete })
+    for report in [plain, encrypted, both] {
       _ = try Verification.run(
         Archive(path: report.path, keys: AgeKeys(identities: [VaultLab.archiveKey.get()])), data: true)
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BackupRepository
 
-/// Restores of a vault beyond the matrix: without one in the archive, damaged ones, several keys, further names.
+/// Restores of a vault beyond the matrix: without one in the archive, damaged ones, several keys, hard links.
 @Suite struct VaultRestoreTests {
   private let lab: VaultLab
   private let keys: DeviceKeys

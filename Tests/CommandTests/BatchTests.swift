@@ -111,7 +111,7 @@ struct BatchTests {
       exit: 4, errors: "2 containers such as anna (migrate: ran 0005")
     #expect(try version("ben") == 4)
     #expect(try version("carl") == 5)
-    // Who is not that far has nothing to go back; who is further, nothing to migrate.
+    // A container below that version has nothing to roll back; one above it has nothing to migrate.
     let back = ["rollback", "--all", "Customers", "--to", "4", "--json"]
     let dry = try sandbox.drydock(back + ["--dry-run"])
     #expect(try states(dry) == ["anna pending 0", "ben unchanged 0", "carl pending 0"], "\(dry)")

@@ -70,7 +70,7 @@ struct EncryptedArchiveTests {
   func foreign() throws {
     let names = try prepare()
     let (one, two) = (names["{R1}"] ?? "", names["{R2}"] ?? "")
-    try sandbox.sealed("A", to: one)
+    try sandbox.encrypted("A", to: one)
     try sandbox.shell("age -d -i k1 A | age -r \(two) -r \(one) > B")
     for key in ["k1", "k2"] { try sandbox.succeed("verify", "B", "--data", "--identity", key) }
     // What tar, zstd and age make is no archive of Drydock's.
@@ -86,7 +86,7 @@ struct EncryptedArchiveTests {
   @Test("A wrong key, or none, is exit code 4 from the header alone, and nothing changes")
   func wrongKey() throws {
     let names = try prepare()
-    try sandbox.sealed("A", to: names["{R1}"] ?? "", names["{R2}"] ?? "")
+    try sandbox.encrypted("A", to: names["{R1}"] ?? "", names["{R2}"] ?? "")
     try sandbox.expectUnchanged {
       for command in [
         ["restore", "A", "Notes"], ["diff", "A", "Notes"], ["export", "A", "-o", "B", "--no-encryption"],

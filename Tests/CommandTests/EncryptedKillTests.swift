@@ -70,8 +70,8 @@ struct EncryptedKillTests {
     }
     try sandbox.create("Empty", version: 4)
     try sandbox.shell("cp -a Empty Trial; mkdir Backups")
-    try sandbox.sealed("A.age", to: recipient)
-    try sandbox.sealed("Old.age", to: recipient, container: "Older")
+    try sandbox.encrypted("A.age", to: recipient)
+    try sandbox.encrypted("Old.age", to: recipient, container: "Older")
     return recipient
   }
 

@@ -36,7 +36,7 @@ struct ForeignLinkTests {
             [sandbox(link), "link of another user (uid \(Self.user))", "name its target instead"])
         }
       }
-      // One that leads to a container that is to be made, and archives, which are not written through one either.
+      // A link to a container that is to be made, and archives, which are not written through a link either.
       for arguments in [
         ["restore", archive, "Way/New"], ["snapshot", "Place/Notes", "-o", "Way/A.tar.zst"],
         ["snapshot", "Place/Notes", "-r", "Way"],

@@ -96,7 +96,7 @@ struct FullDiskTests {
   func places() throws {
     try sandbox.create("Notes", version: 4, photos: 8, "--bulk-mb", "1")
     let recipient = try sandbox.key("key")
-    try sandbox.sealed("A", to: recipient)
+    try sandbox.encrypted("A", to: recipient)
     let disk = try Namespace.disk(sandbox, megabytes: 1)
     var failures = 0
     for free in [0, 12, 200] {

@@ -63,7 +63,7 @@ struct HiddenAppTests {
     return (String(lines[0]), lines.dropFirst().compactMap { Int($0) })
   }
 
-  static let steps = ["committed", "marked", "looked", "exchanged", "placed", "undo-kept"]
+  static let steps = ["committed", "marked", "found-unused", "exchanged", "placed", "undo-kept"]
 
   @Test(
     "It gets an error, or its rows are there, wherever drydock is killed",

@@ -88,7 +88,7 @@ struct InterruptedLeftoverTests {
   func rollbackThenUse() throws {
     try sandbox.create()
     try sandbox.succeed("migrate Notes")
-    for step in ["exchanged", "carried", "undo-kept", "old-removed", "done"] {
+    for step in ["exchanged", "merged", "undo-kept", "old-removed", "done"] {
       try sandbox.kill("rollback Notes", at: step)
       for _ in 0..<2 {
         try sandbox.sqlite(
@@ -104,7 +104,7 @@ struct InterruptedLeftoverTests {
   }
 
   @Test(
-    "What comes into the old tree after all looks is kept", arguments: ["exchanged", "carried", "undo-kept"])
+    "What comes into the old tree after all looks is kept", arguments: ["exchanged", "merged", "undo-kept"])
   func lateFile(_ step: String) throws {
     try sandbox.create()
     let (state, stage) = try kill(sandbox, step)

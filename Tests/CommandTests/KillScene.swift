@@ -54,7 +54,7 @@ struct KillScene {
       try sandbox.remove("\(trial)/Documents/Photos")
       try sandbox.write("\(trial)/Documents/empty.txt", "no longer\n")
       try sandbox.write("\(trial)/Documents/Stranger/new.txt", "a stranger\n")
-      try sandbox.write("\(trial)/Library/Caches/fresh.bin", "spared\n")
+      try sandbox.write("\(trial)/Library/Caches/fresh.bin", "preserved\n")
       try sandbox.run(sandbox.app, "touch-settings", sandbox(trial), "theme", "light")
       try sandbox.sqlite("\(trial)/\(Sandbox.newDatabase)", "DELETE FROM task; PRAGMA user_version = 9")
     case .rollback:

@@ -13,7 +13,7 @@ struct KillTests {
   /// The steps of a commit, and how a kill right after each leaves the container.
   static let steps: [(String, KillScene.Outcome)] = [
     ("staged", .old), ("checked", .old), ("tree-built", .old), ("synced", .old), ("rewalked", .old),
-    ("committed", .old), ("marked", .new), ("looked", .new), ("exchanged", .new), ("carried", .new),
+    ("committed", .old), ("marked", .new), ("found-unused", .new), ("exchanged", .new), ("merged", .new),
     ("undo-kept", .new), ("old-removed", .new), ("done", .new),
   ]
 
@@ -22,12 +22,12 @@ struct KillTests {
   static let stepsInPlace: [(String, KillScene.Outcome)] =
     [
       ("staged", .old), ("checked", .old), ("tree-built", .old), ("synced", .old), ("rewalked", .old),
-      ("committed", .new), ("marked", .new), ("looked", .new), ("placed", .new), ("carried", .new),
+      ("committed", .new), ("marked", .new), ("found-unused", .new), ("placed", .new), ("merged", .new),
       ("undo-kept", .new), ("old-removed", .new), ("done", .new),
     ] + stride(from: 1, through: 40, by: TestExtent.isFull ? 1 : 3).map { ("moved:\($0)", .new) }
 
   /// Steps that one of the two ways does not have, or one of the operations.
-  static let specialSteps = ["partly-exchanged", "exchanged", "moved", "taken-back", "placed", "sealed"]
+  static let specialSteps = ["partly-exchanged", "exchanged", "moved", "reverted", "placed", "sealed"]
   /// A migration moves a setting into the vault: what is kept of it is sealed file by file.
   static let stepsOfSealing: [(String, KillScene.Outcome)] = (1...4).map { ("sealed:\($0)", .new) }
 

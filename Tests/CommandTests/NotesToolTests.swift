@@ -47,7 +47,7 @@ struct NotesToolTests {
       #expect(try succeed(sandbox, "status Notes --exit-code").contains("4  applied  token_to_vault"))
       #expect(try succeed(sandbox, "vault list Notes").contains("com.example.notes/auth"))
 
-      // By steps: the closures' own way back, and that of operations.
+      // By steps: the closures' own down steps, and the inverses of operations.
       let down = try succeed(sandbox, "rollback Notes --down --to 2")
       #expect(down.contains("token_to_vault") && down.contains("tidy_tasks"), "\(down)")
       let back = try sandbox.settings()
@@ -77,7 +77,7 @@ struct NotesToolTests {
         (["migrate", "Notes", "-m", "Migrations"], "NotesTool has built-in migrations: leave -m out"),
         (["new", "name"], "the migrations of NotesTool are in Swift, in NotesPlan, not in files"),
         (["release", "1.0"], "the migrations of NotesTool are in Swift, in NotesPlan, not in files"),
-        (["stauts", "Notes"], "there is no command stauts; did you mean `status`?"),
+        (["stauts", "Notes"], "unknown command stauts; did you mean `status`?"),
       ]
       try sandbox.create()
       for (arguments, message) in refused {

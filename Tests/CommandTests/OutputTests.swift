@@ -100,7 +100,7 @@ struct OutputTests {
   @Test("A reader that has gone ends the command quietly, by the usual signal, when its work is done")
   func closedPipe() throws {
     try sandbox.create()
-    try sandbox.sealed("A", to: sandbox.key("key"))
+    try sandbox.encrypted("A", to: sandbox.key("key"))
     try sandbox.shell("mkfifo pipe")
     let gone = "3<>pipe 1>pipe 3<&-"
     for words in [

@@ -21,7 +21,7 @@ struct RekeyTests {
   @Test("The same archive for others, beside the old one")
   func copies() throws {
     let (old, new) = try prepare()
-    try sandbox.sealed("A", to: old)
+    try sandbox.encrypted("A", to: old)
     try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "-o", "B")
     #expect(try content("A", "old") == content("B", "new"))
     try sandbox.expectRefusal("show B --identity old", exit: 4, ["the identity does not match"])
@@ -113,7 +113,7 @@ struct RekeyTests {
   @Test("What is refused changes nothing")
   func refusals() throws {
     let (old, new) = try prepare()
-    try sandbox.sealed("A", to: old)
+    try sandbox.encrypted("A", to: old)
     try sandbox.shell(
       "cp A B.tar.zst; cp A B.tar.zst.age; age -d -i old A > P.tar.zst; cp A P.tar.zst.age; mkdir Empty")
     var bytes = try sandbox.read("A")
@@ -144,7 +144,7 @@ struct RekeyTests {
   func odd() throws {
     let (old, new) = try prepare()
     try sandbox.shell("mkdir Real; ln -s Real/A.age Link")
-    try sandbox.sealed("Real/A.age", to: old)
+    try sandbox.encrypted("Real/A.age", to: old)
     try sandbox.shell("chmod 640 Real/A.age")
     try sandbox.succeed("rekey", "Link", "--identity", "old", "--recipient", new, "--replace")
     try sandbox.succeed("show Real/A.age --identity new")
@@ -162,7 +162,7 @@ struct RekeyTests {
   func killed(_ file: String) throws {
     let (old, new) = try prepare()
     let isPlain = file == "a.tar.zst"
-    if isPlain { try sandbox.succeed("snapshot Notes -o P") } else { try sandbox.sealed("P", to: old) }
+    if isPlain { try sandbox.succeed("snapshot Notes -o P") } else { try sandbox.encrypted("P", to: old) }
     let digest = try isPlain ? sandbox.shell("sha256sum < P") : content("P", "old")
     let arguments = [
       "rekey", "-r", "Backups", "--identity", "old", "--identity", "new", "--recipient", new, "--replace",

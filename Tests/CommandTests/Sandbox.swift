@@ -369,7 +369,7 @@ struct Sandbox {
   }
 
   /// Takes an encrypted snapshot as a file in the sandbox.
-  func sealed(_ file: String, to recipients: String..., container: String = "Notes") throws {
+  func encrypted(_ file: String, to recipients: String..., container: String = "Notes") throws {
     try succeed(["snapshot", container, "-o", file] + recipients.flatMap { ["--recipient", $0] })
   }
 

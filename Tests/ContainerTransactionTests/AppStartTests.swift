@@ -28,7 +28,7 @@ import Testing
     let foreign: [FaultPoint] =
       strategy == .beside ? [.moved, .placed] : [.exchanged]
     return FaultPoint.allCases.filter {
-      !foreign.contains($0) && ![.partlyExchanged, .sealed].contains($0) && $0.rawValue != "taken-back"
+      !foreign.contains($0) && ![.partlyExchanged, .sealed, .reverted].contains($0)
     }
   }
 

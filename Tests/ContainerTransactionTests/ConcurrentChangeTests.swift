@@ -15,7 +15,7 @@ import Testing
   ]
   static let before: [FaultPoint] = [.staged, .checked, .treeBuilt, .synced]
   static let between: [FaultPoint] = [.rewalked, .committed]
-  static let after: [FaultPoint] = [.exchanged, .placed, .carried, .undoKept, .oldRemoved, .done]
+  static let after: [FaultPoint] = [.exchanged, .placed, .merged, .undoKept, .oldRemoved, .done]
   static let ofExchange = points(.beside)
 
   /// Those that a commit by a strategy reaches once.
@@ -159,7 +159,7 @@ import Testing
   }
 
   /// By a program that was not seen, and has a directory of the old tree open.
-  @Test(arguments: [FaultPoint.carried, .undoKept]) func whatIsMadeInTheOldTreeIsKept(point: FaultPoint)
+  @Test(arguments: [FaultPoint.merged, .undoKept]) func whatIsMadeInTheOldTreeIsKept(point: FaultPoint)
     throws
   {
     let sandbox = try Sandbox(files: Self.files)

@@ -83,7 +83,7 @@ import Testing
   // MARK: Stops
 
   private static let after: [FaultPoint] = [
-    .exchanged, .placed, .carried, .undoKept, .oldRemoved, .done,
+    .exchanged, .placed, .merged, .undoKept, .oldRemoved, .done,
   ]
 
   @Test(arguments: FaultPoint.allCases.filter { ![.sealed, .reverted].contains($0) }, ways)

@@ -7,13 +7,13 @@ import Testing
 @testable import FileSystem
 
 @Suite struct InUseTests {
-  private func refused(_ sandbox: Sandbox, by running: RunningCommand, _ path: String, _ manner: String)
+  private func refused(_ sandbox: Sandbox, by running: RunningCommand, _ path: String, _ use: String)
     throws
   {
     let before = try sandbox.listing()
     let error = try #require(failure { try sandbox.run() })
     #expect(error.code == .inUse)
-    for part in ["process \(running.process)", path, manner, "and run it again"] {
+    for part in ["process \(running.process)", path, use, "and run it again"] {
       #expect(error.message.contains(part), "\(part) in \(error.message)")
     }
     expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
@@ -43,11 +43,11 @@ import Testing
     ("echo ready; exec cat", "", "the container's directory", "working directory"),
     ("exec 5<b; cd /; echo ready; cat", "/Documents", "Documents/b", "open"),
   ])
-  func aShellHasIt(script: String, directory: String, path: String, manner: String) throws {
+  func aShellHasIt(script: String, directory: String, path: String, use: String) throws {
     let sandbox = try Sandbox(files: ["Documents/a": "a", "Documents/b": "b"])
     let shell = try Command.spawn("/bin/sh", ["-c", script], directory: sandbox.root + directory)
     try shell.waitForLine("ready")
-    try refused(sandbox, by: shell, path, manner)
+    try refused(sandbox, by: shell, path, use)
   }
 
   @Test func aFileIsMappedAndClosed() throws {
@@ -122,12 +122,12 @@ import Testing
     ("descriptors", "Documents/a", "open"), ("directories", "Documents", "working directory"),
     ("last", "Documents/a", "open"), ("mapping", "Documents/a", "mapped into memory"),
   ])
-  func aThreadHasItByItself(how: String, path: String, manner: String) throws {
+  func aThreadHasItByItself(how: String, path: String, use: String) throws {
     let sandbox = try Sandbox(files: ["Documents/a": "a"])
     let program = try Command.spawn(
       Tools.system("python3"), ["-c", Self.thread, how, sandbox.root + "/" + path])
     try program.waitForLine("ready")
-    try refused(sandbox, by: program, path, manner)
+    try refused(sandbox, by: program, path, use)
   }
 
   @Test func aDatabaseIsLockedByWhomNobodySees() throws {

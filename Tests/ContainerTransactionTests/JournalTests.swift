@@ -36,7 +36,7 @@ import Testing
       begin.summary = String(repeating: "s", count: 500)
       var commit = JournalRecord(.commit, transaction)
       commit.rootAfter = FileIdentity(device: 1, inode: 2)
-      all += end == .discarded ? [begin] : [begin, commit, JournalRecord(.carried, transaction)]
+      all += end == .discarded ? [begin] : [begin, commit, JournalRecord(.merged, transaction)]
       guard let end else { return transaction }
       var done = JournalRecord(end, transaction)
       (done.undoes, done.partly) = (undoes.map { [$0] }, partly.map { [$0] })
@@ -89,7 +89,7 @@ import Testing
     try state().createDirectories(StateDirectory.folder(StateDirectory.stage, staged))
     let kept = try compacted()
     let whole = kept.filter { [staged, open].contains($0.transaction) }
-    #expect(whole.map(\.step) == [.begin, .commit, .carried, .done, .begin, .commit, .carried])
+    #expect(whole.map(\.step) == [.begin, .commit, .merged, .done, .begin, .commit, .merged])
     let rest = kept.dropFirst(whole.count)
     #expect(rest.count == 410 && Set(rest.map(\.step)) == [.begin, .done, .discarded])
     // 200 that changed something and 5 that did not; the highest number is of one of these.

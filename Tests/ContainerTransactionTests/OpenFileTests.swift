@@ -143,7 +143,7 @@ import Testing
     #expect(looks { $0 < 3 ? [file(1)] : [] } == 3)
     // Programs that are started one after the other.
     #expect(looks { $0 < 30 ? [file(Int32($0))] : [] } == 30)
-    // One that takes long to start; then it runs, and has the file.
+    // A process that takes long to start; then it runs, and has the file open.
     #expect(looks { [file(1, isStarting: $0 < 30)] } == 33)
     // A copy of this process that never runs another program.
     #expect(looks { _ in [file(1, isStarting: true)] } == OpenFileSearch.mostLooks)

@@ -357,7 +357,7 @@ import Testing
     let stranger = try DeviceKeys(.generate())
     expect(.vaultLocked) { try sandbox.rollback(stranger) }
     #expect(try sandbox.sealed() == before)
-    // Who gives up what is newer gives up the file.
+    // Discarding newer changes discards the file.
     try sandbox.rollback(nil, discardingNewer: true)
     #expect(try sandbox.values() == ["a = a", "b = b"])
   }

@@ -260,7 +260,7 @@ import Testing
   }
 
   @Test func theRedoIsSealedAtEveryPoint() throws {
-    for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed, .oldRemoved] {
+    for point in [FaultPoint.exchanged, .merged, .undoKept, .sealed, .oldRemoved] {
       for redoing in [false, true] {
         try withSecrets { sandbox, keys in
           try move(sandbox, keys)
@@ -335,7 +335,7 @@ import Testing
     try withSecrets { sandbox, keys in
       try sandbox.run(commit: .inside) { try Self.set("theme", "blue", $0) }
       #expect(try sandbox.state(.inside) != nil && sandbox.state(.beside) != nil)
-      for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed] {
+      for point in [FaultPoint.exchanged, .merged, .undoKept, .sealed] {
         #expect(try !move(sandbox, keys, .beside, faults: .at(point)).isFinished)
         _ = try Transaction.recover(sandbox.container())
         #expect(try filesWithSecret(sandbox) == [], "\(point)")

@@ -82,13 +82,13 @@ import Testing
     try index.write(to: folder, below: "Documents")
     let part = try TreeIndex(in: folder)
     #expect(Set(part.paths) == ["Documents/a", "Documents/sub", "Documents/sub/b"])
-    #expect(try index.firstDifference(in: live, timed: []) == nil)
+    #expect(try index.firstDifference(in: live, byChangeTime: []) == nil)
     let mode = try #require(index["Documents/sub/b"]).mode
     try live.setMode(mode ^ 0o100, of: "Documents/sub/b")
     try live.removeFile("Library/c")
-    #expect(try index.firstDifference(in: live, timed: []) == "Documents/sub/b")
+    #expect(try index.firstDifference(in: live, byChangeTime: []) == "Documents/sub/b")
     try live.setMode(mode, of: "Documents/sub/b")
     #expect(try TreeIndex(of: live).differences(from: index) == ["Library", "Library/c"])
-    #expect(try index.firstDifference(in: live, timed: []) == "Library")
+    #expect(try index.firstDifference(in: live, byChangeTime: []) == "Library")
   }
 }

@@ -24,7 +24,7 @@ import Testing
       let scratch = try ScratchDirectory("s-", in: base)
       let path = scratch.directory.path
       #expect(path.contains("/s-\(here)-"))
-      // One that is in use on the same machine is kept.
+      // A directory that is in use on the same machine is kept.
       _ = try ScratchDirectory("s-", in: base)
       _ = try scratch.directory.status()
       let present = try base.names().map { String(decoding: $0, as: UTF8.self) }

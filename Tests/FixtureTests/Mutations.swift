@@ -111,7 +111,7 @@ extension Mutation {
       "0007_widget", "Core Data's counter forgotten", [(", Z_OPT = Z_OPT + 1", "")], in: "moods.sql",
       finds: "Z_OPT", by: "v6"),
     Mutation(
-      "0007_widget", "the way back forgets something", [(", Z_OPT = Z_OPT - 1", "")], in: "moods.sql",
+      "0007_widget", "the down step forgets something", [(", Z_OPT = Z_OPT - 1", "")], in: "moods.sql",
       finds: "Z_OPT", by: "v6"),
   ]
 }

@@ -389,7 +389,7 @@ class World:
             return True
         return SYSTEM.match(path) is not None
 
-    def strays(self, outcome):
+    def violations(self, outcome):
         """The calls that are not allowed, by what they touch: a canary, a kind of file of the container, or a path of the system."""
         result = {}
         for call in calls(outcome.trace, self.work):
@@ -593,8 +593,8 @@ def tasks(rng, world, container, number):
             yield Task("import", file, "--list")
 
 
-STEPS = ["staged", "checked", "tree-built", "synced", "rewalked", "committed", "exchanged", "moved", "moved:2", "moved:3", "marked", "looked",
-         "placed", "carried", "undo-kept", "old-removed", "done"]
+STEPS = ["staged", "checked", "tree-built", "synced", "rewalked", "committed", "exchanged", "moved", "moved:2", "moved:3", "marked", "found-unused",
+         "placed", "merged", "undo-kept", "old-removed", "done"]
 
 
 def interrupted(rng, world, root):
@@ -739,7 +739,7 @@ class Fuzzer:
     def reasons(self, task, outcome, before, kept):
         """Why a command is a find: each reason as its kind and the details."""
         world = self.world
-        for kind, lines in world.strays(outcome).items():
+        for kind, lines in world.violations(outcome).items():
             yield kind, "\n".join(lines)
         changes = differences(before, listing(world.case, contents=False))
         if changes and not world.is_changeable:

@@ -419,7 +419,7 @@ import Testing
     try lab.run(
       "  - vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}")
     #expect(try lab.settings(Self.own) == Self.values)
-    #expect(try lab.holders(of: secret) == [])
+    #expect(try lab.files(with: secret) == [])
     try lab.rollback()
     #expect(try lab.bytes(Self.backup) == before)
   }

@@ -87,7 +87,7 @@ import Testing
       ),
       (
         "{service: notes, account: password, value: ':x', parameters: {x: {service: notes}}}",
-        "stands for one vault item, and 3 have"
+        "is the value of one vault item, and 3 have"
       ),
       ("{service: none, value: ':value', if-missing: fail}", "no vault item has service `none`"),
       ("{service: notes, account: password, value: ':value || random()'}", "random gives another value"),
@@ -147,7 +147,7 @@ import Testing
       try lab.run(
         "  - vault.compute: {service: notes, account: user, value: ':p', parameters: {p: {service: notes, account: password}}}\n"
       )
-      #expect(try lab.holders(of: Self.canary) == [])
+      #expect(try lab.files(with: Self.canary) == [])
     }
   }
 }

@@ -36,7 +36,7 @@ import Testing
       }
     }
     let kept = try TreeListing(lab.directory.path).paths.filter { $0.contains(".drydock-") }
-    #expect(try kept.count > 2 && lab.holders(of: "canary", in: ".drydock-") == [])
+    #expect(try kept.count > 2 && lab.files(with: "canary", in: ".drydock-") == [])
     try lab.rollback()
     #expect(try lab.exists("Documents/token.txt"))
   }

@@ -65,12 +65,12 @@ import Testing
     #expect(
       rename.notes
         == rename.notes.filter {
-          $0.hasSuffix("defaults.rename: `a` does not exist (there is no settings file): skipped")
+          $0.hasSuffix("defaults.rename: `a` does not exist (no settings file): skipped")
         })
     #expect(rename.notes.count == 1)
     #expect(try outcome(nil, "defaults.delete: {keys: a, destructive: x}").after == nil)
     let convert = try outcome(nil, "defaults.convert: {key: a, type: string, if-missing: fail}")
-    #expect(convert.error.contains("the setting `a` does not exist (there is no settings file)"))
+    #expect(convert.error.contains("the setting `a` does not exist (no settings file)"))
   }
 
   @Test(

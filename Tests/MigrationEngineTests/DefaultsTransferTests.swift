@@ -144,35 +144,35 @@ import Testing
     _ ownAfter: PropertyListDictionary, _ groupAfter: PropertyListDictionary?
   ) throws {
     try prepare(own, group)
-    var lane = try StepLab(lab, "defaults.\(step)")
-    _ = try lane.apply()
-    if let appOwn { try lane.set(appOwn) }
-    try lane.set(appGroup, at: Lab.group)
-    #expect(try lane.revert() == notes)
-    #expect(try lane.stage.settings() == ownAfter && lane.stage.settings(Lab.group) == groupAfter)
+    var stepLab = try StepLab(lab, "defaults.\(step)")
+    _ = try stepLab.apply()
+    if let appOwn { try stepLab.set(appOwn) }
+    try stepLab.set(appGroup, at: Lab.group)
+    #expect(try stepLab.revert() == notes)
+    #expect(try stepLab.stage.settings() == ownAfter && stepLab.stage.settings(Lab.group) == groupAfter)
   }
 
   @Test func moveBackWithoutMemory() throws {
     try prepare(["a": 1], nil)
-    var lane = try StepLab(lab, "defaults.move: {\(Self.to), keys: {a: x}}")
-    _ = try lane.apply()
-    #expect(try lane.revert(withPriorValues: false) == [])
-    #expect(try lane.stage.settings() == ["a": 1])
-    lane = try StepLab(lab, "defaults.move: {\(Self.to), all: true}")
-    _ = try lane.apply()
-    #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
-    #expect(try lane.revert() == [])
-    #expect(try lane.stage.settings() == ["a": 1])
-    #expect(try lane.stage.settings(Lab.group) == nil)
+    var stepLab = try StepLab(lab, "defaults.move: {\(Self.to), keys: {a: x}}")
+    _ = try stepLab.apply()
+    #expect(try stepLab.revert(withPriorValues: false) == [])
+    #expect(try stepLab.stage.settings() == ["a": 1])
+    stepLab = try StepLab(lab, "defaults.move: {\(Self.to), all: true}")
+    _ = try stepLab.apply()
+    #expect(throws: StepFailure.self) { try stepLab.revert(withPriorValues: false) }
+    #expect(try stepLab.revert() == [])
+    #expect(try stepLab.stage.settings() == ["a": 1])
+    #expect(try stepLab.stage.settings(Lab.group) == nil)
   }
 
   @Test func copiesGoWhereTheyAreWhatWasCopied() throws {
     try prepare(["a": 1, "b": 2], nil)
-    var lane = try StepLab(lab, "defaults.copy: {\(Self.to), keys: [a, b]}")
-    _ = try lane.apply()
-    #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
-    try lane.set(["a": 1, "b": 3], at: Lab.group)
-    #expect(try lane.revert().count == 1)
-    #expect(try lane.stage.settings(Lab.group) == ["b": 3])
+    var stepLab = try StepLab(lab, "defaults.copy: {\(Self.to), keys: [a, b]}")
+    _ = try stepLab.apply()
+    #expect(throws: StepFailure.self) { try stepLab.revert(withPriorValues: false) }
+    try stepLab.set(["a": 1, "b": 3], at: Lab.group)
+    #expect(try stepLab.revert().count == 1)
+    #expect(try stepLab.stage.settings(Lab.group) == ["b": 3])
   }
 }

@@ -13,11 +13,11 @@ import Testing
   ) throws -> (text: String?, notes: [String]) {
     try Lab.with { lab in
       try lab.write(Self.file, before)
-      var lane = try StepLab(lab, "files.patch: {path: \(Self.file), patch: [\(steps)]}")
-      _ = try lane.apply()
-      if let app { try lane.write(Self.file, app) }
-      let notes = try lane.revert()
-      return (try lane.stage.text(Self.file), notes)
+      var stepLab = try StepLab(lab, "files.patch: {path: \(Self.file), patch: [\(steps)]}")
+      _ = try stepLab.apply()
+      if let app { try stepLab.write(Self.file, app) }
+      let notes = try stepLab.revert()
+      return (try stepLab.stage.text(Self.file), notes)
     }
   }
 
@@ -74,21 +74,21 @@ import Testing
       for key in ["d", "t"] {
         let step =
           "defaults.patch: {key: \(key), patch: [{op: move, from: /a, path: /z}, {op: add, path: /n, value: 2}]}"
-        var lane = try StepLab(lab, step)
-        _ = try lane.apply()
-        #expect(try lane.stage.settings() != before)
-        #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
-        #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == before)
+        var stepLab = try StepLab(lab, step)
+        _ = try stepLab.apply()
+        #expect(try stepLab.stage.settings() != before)
+        #expect(throws: StepFailure.self) { try stepLab.revert(withPriorValues: false) }
+        #expect(try stepLab.revert() == [])
+        #expect(try stepLab.stage.settings() == before)
       }
       // The app has written into the same dictionary since.
-      var lane = try StepLab(lab, "defaults.patch: {key: d, patch: [{op: move, from: /a, path: /z}]}")
-      _ = try lane.apply()
-      try lane.set(["d": ["z": 5, "b": [1, 2], "new": true], "x": 2])
-      #expect(try lane.revert() == [])
-      #expect(try lane.stage.settings() == ["d": ["a": 5, "b": [1, 2], "new": true], "x": 2])
-      try lane.set(["x": 2])
-      #expect(try lane.revert() == ["`d` does not exist: skipped"])
+      var stepLab = try StepLab(lab, "defaults.patch: {key: d, patch: [{op: move, from: /a, path: /z}]}")
+      _ = try stepLab.apply()
+      try stepLab.set(["d": ["z": 5, "b": [1, 2], "new": true], "x": 2])
+      #expect(try stepLab.revert() == [])
+      #expect(try stepLab.stage.settings() == ["d": ["a": 5, "b": [1, 2], "new": true], "x": 2])
+      try stepLab.set(["x": 2])
+      #expect(try stepLab.revert() == ["`d` does not exist: skipped"])
     }
   }
 }

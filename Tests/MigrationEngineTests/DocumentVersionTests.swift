@@ -120,12 +120,12 @@ import Testing
     ] as [(PropertyListValue, PropertyListValue)] {
       try Lab.with { lab in
         try lab.set(["state": before, "x": 1])
-        var lane = try StepLab(lab, Self.step)
-        #expect(try lane.apply() == [])
-        #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
-        #expect(try lane.stage.settings() == ["state": after, "x": 1])
-        #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == ["state": before, "x": 1])
+        var stepLab = try StepLab(lab, Self.step)
+        #expect(try stepLab.apply() == [])
+        #expect(throws: StepFailure.self) { try stepLab.revert(withPriorValues: false) }
+        #expect(try stepLab.stage.settings() == ["state": after, "x": 1])
+        #expect(try stepLab.revert() == [])
+        #expect(try stepLab.stage.settings() == ["state": before, "x": 1])
       }
     }
   }
@@ -133,14 +133,14 @@ import Testing
   @Test func theWayBackTakesNewerData() throws {
     try Lab.with { lab in
       try lab.set(["state": ["name": "n"]])
-      var lane = try StepLab(lab, Self.step)
-      _ = try lane.apply()
-      try lane.set(["state": ["version": 2, "data": ["title": "new", "colour": "red", "z": 1]]])
+      var stepLab = try StepLab(lab, Self.step)
+      _ = try stepLab.apply()
+      try stepLab.set(["state": ["version": 2, "data": ["title": "new", "colour": "red", "z": 1]]])
       #expect(
-        try lane.revert() == [
+        try stepLab.revert() == [
           "the setting `state`: `/data/colour` is not what the step wrote: left unchanged"
         ])
-      #expect(try lane.stage.settings() == ["state": ["name": "new", "colour": "red", "z": 1]])
+      #expect(try stepLab.stage.settings() == ["state": ["name": "new", "colour": "red", "z": 1]])
     }
   }
 }

@@ -306,7 +306,7 @@ final class Lab {
   /// The files with a secret in the clear or in base64: of the container, of Drydock's state, and of the migrations.
   ///
   /// - Parameter part: what their paths contain.
-  func holders(of secret: String, in part: String = "") throws -> [String] {
+  func files(with secret: String, in part: String = "") throws -> [String] {
     // Of whole groups: the base64 of what begins with them begins with theirs.
     let base64 = Data(secret.utf8.prefix(secret.utf8.count / 3 * 3)).base64EncodedData()
     return try TreeListing(directory.path).entries.filter { _, entry in

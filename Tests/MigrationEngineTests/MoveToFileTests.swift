@@ -25,14 +25,14 @@ import Testing
     let before: PropertyListDictionary = ["s": value, "x": 1]
     try lab.set(before)
     let step = "defaults.move-to-file: {key: s, to: \(Self.file), reference: !date 2026-11-21\(arguments)}"
-    var lane = try StepLab(lab, step)
-    #expect(try lane.apply() == [])
-    #expect(throws: StepFailure.self) { try lane.revert(withPriorValues: false) }
-    #expect(try lane.stage.text(Self.file) == text)
-    #expect(try lane.stage.settings()?["s"]?.typeName == "date")
-    #expect(try lane.revert() == [])
-    #expect(try lane.stage.settings() == before)
-    #expect(try lane.stage.text(Self.file) == nil)
+    var stepLab = try StepLab(lab, step)
+    #expect(try stepLab.apply() == [])
+    #expect(throws: StepFailure.self) { try stepLab.revert(withPriorValues: false) }
+    #expect(try stepLab.stage.text(Self.file) == text)
+    #expect(try stepLab.stage.settings()?["s"]?.typeName == "date")
+    #expect(try stepLab.revert() == [])
+    #expect(try stepLab.stage.settings() == before)
+    #expect(try stepLab.stage.text(Self.file) == nil)
   }
 
   @Test func propertyListsKeepEveryType() throws {
@@ -46,7 +46,7 @@ import Testing
     try lab.tried("defaults.move-to-file: {key: s, to: \(file), format: plist}") { stage, _ throws in
       #expect(try stage.settings() == [:])
       #expect(try stage.settings(file) == values)
-      // Who may read the settings may read the file.
+      // Users who may read the settings may read the file.
       #expect(try stage.metadata(of: file)?.mode == 0o600)
     }
   }
@@ -94,32 +94,32 @@ import Testing
       ("[null]", [:], "cannot become a setting"),
       ("{", [:], "not valid JSON"),
     ] as [(String, PropertyListValue, String?)] {
-      var lane = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}")
-      _ = try lane.apply()
-      try lane.write(Self.file, text)
+      var stepLab = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}")
+      _ = try stepLab.apply()
+      try stepLab.write(Self.file, text)
       if let message {
-        #expect { try lane.revert() } throws: { "\($0)".contains(message) }
-        #expect(try lane.stage.text(Self.file) == text)
+        #expect { try stepLab.revert() } throws: { "\($0)".contains(message) }
+        #expect(try stepLab.stage.text(Self.file) == text)
       } else {
-        #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == ["s": after])
+        #expect(try stepLab.revert() == [])
+        #expect(try stepLab.stage.settings() == ["s": after])
       }
     }
-    var lane = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}")
-    _ = try lane.apply()
-    try lane.set(["s": "the app's"])
-    #expect(try lane.revert() == ["`s` was changed since: kept, and `Documents/state` too"])
-    #expect(try lane.stage.text(Self.file) != nil)
+    var stepLab = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}")
+    _ = try stepLab.apply()
+    try stepLab.set(["s": "the app's"])
+    #expect(try stepLab.revert() == ["`s` was changed since: kept, and `Documents/state` too"])
+    #expect(try stepLab.stage.text(Self.file) != nil)
   }
 
   @Test func aFileWithoutASettingIsNoted() throws {
     for isThere in [false, true] {
       if isThere { try lab.write(Self.file, "{}") }
-      var lane = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file)}")
-      _ = try lane.apply()
-      if !isThere { try lane.write(Self.file, "of the app") }
+      var stepLab = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file)}")
+      _ = try stepLab.apply()
+      if !isThere { try stepLab.write(Self.file, "of the app") }
       #expect(
-        try lane.revert()
+        try stepLab.revert()
           == (isThere ? [] : ["`\(Self.file)` was written since: left unchanged, and `s` too"]))
     }
   }

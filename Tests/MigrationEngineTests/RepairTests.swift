@@ -22,7 +22,7 @@ import Testing
     #expect(try lab.plan().problems[0].message.contains("accept number 2"))
     for (wrong, word) in [
       (Repair(accept: [1]), "0001_m is applied"), (Repair(remove: [2]), "is edited"),
-      (Repair(accept: [9]), "there is no migration 9"),
+      (Repair(accept: [9]), "migration 9 is neither in the files nor in the history"),
     ] {
       expectFailure(word, code: .usage) { try repair(lab, wrong) }
     }

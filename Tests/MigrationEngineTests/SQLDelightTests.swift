@@ -1,4 +1,5 @@
 import AppContainer
+import AppFrameworks
 import TestSupport
 import Testing
 

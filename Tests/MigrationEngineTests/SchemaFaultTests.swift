@@ -330,7 +330,7 @@ import Testing
     let update = "UPDATE log SET text = 'y' WHERE text = 'x';"
     #expect(try run(update, after: schema).error.contains("no such function: app"))
     let absent = try run(update, after: schema, head: "-- drydock: without-triggers {other: why}\n")
-    #expect(absent.error.contains("there is no trigger `other`"), "\(absent.error)")
+    #expect(absent.error.contains("the trigger `other` does not exist"), "\(absent.error)")
     for isFile in [true, false] {
       try Lab.with { lab in
         try lab.database(Lab.oldDatabase, schema)

@@ -269,7 +269,7 @@ import Testing
     let pids = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
     #expect(pids.count == 2)
     for pid in pids {
-      // One that has ended may still be waited for by whoever has taken it in.
+      // A process that has ended may still be waited for by its new parent.
       let state = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
       #expect(state == nil || state?.contains(") Z ") == true, "\(state ?? "")")
     }

@@ -79,7 +79,7 @@ import Testing
       try context.settings.set(nil, for: key)
       context.note("moved \(token)")
     }
-    #expect(try lab.holders(of: Self.canary).count == 1)
+    #expect(try lab.files(with: Self.canary).count == 1)
     let failing = try self.catalog { context in
       try context.vault.put(Self.item(Self.canary))
       throw StageProblem("cannot use \(Self.canary) here")
@@ -90,9 +90,9 @@ import Testing
     let report = try lab.migrate(catalog)
     #expect(report.moved.map(\.key) == ["token"])
     #expect(!"\(report)".contains(Self.canary) && "\(report)".contains("moved (secret"), "\(report)")
-    #expect(try lab.holders(of: Self.canary) == [])
+    #expect(try lab.files(with: Self.canary) == [])
     #expect(try lab.settings() == ["theme": "dark", "first": true])
-    // The way back by the transaction's undo still has it.
+    // The transaction's undo still has it.
     _ = try Transaction.rollback(try lab.container, options: lab.options)
     #expect(try lab.settings() == ["token": .string(Self.canary), "theme": "dark"])
   }

@@ -1,4 +1,5 @@
 import AppContainer
+import AppFrameworks
 @testable import MigrationEngine
 import Testing
 

@@ -70,7 +70,9 @@ import Testing
       try lab.migrate(.dbmate)
     }
     #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
-    expectFailure("there is no migration 20260102120001") { try lab.migrate(.dbmate, to: 20_260_102_120_001) }
+    expectFailure("migration 20260102120001 does not exist") {
+      try lab.migrate(.dbmate, to: 20_260_102_120_001)
+    }
   }
 
   @Test func withoutATransaction() throws {

@@ -10,7 +10,7 @@ import MigrationEngine
 import TestSupport
 import Testing
 
-/// Migrations that open the vault: the key that they need, what they check, and the way back.
+/// Migrations that open the vault: the key that they need, what they check, and how they are reverted.
 @Suite struct VaultMigrationTests {
   static let move = """
     steps:
@@ -96,7 +96,7 @@ import Testing
     lab.deviceKeys = keys
     let before = try lab.tree()
     let report = try lab.migrate()
-    #expect(try lab.holders(of: "canary") == [])
+    #expect(try lab.files(with: "canary") == [])
     let encoded = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
     let history = String(decoding: try lab.history()?.encoded() ?? [], as: UTF8.self)
     #expect(!encoded.contains("canary") && !history.contains("canary") && encoded.contains("\"token\""))
@@ -135,7 +135,7 @@ import Testing
       Self.move.replacing(
         "verify:", with: "  - files.delete: {path: Documents/copy.plist, destructive: x}\nverify:"))
     try lab.migrate()
-    #expect(try lab.holders(of: "canary") == [])
+    #expect(try lab.files(with: "canary") == [])
     for _ in 0..<2 { _ = try Transaction.rollback(lab.container, options: lab.options) }
     #expect(try lab.tree().differences(from: before) == [])
   }

@@ -64,7 +64,7 @@ import Testing
       .fails(
         "vault.rename: {service: nobody, to: {service: c}, if-missing: fail}", items,
         "no vault item has service `nobody`"),
-      .gives("vault.rename: {service: a, to: {service: c}}", nil, nil, "(there is no vault): skipped"),
+      .gives("vault.rename: {service: a, to: {service: c}}", nil, nil, "(no vault): skipped"),
       .fails(
         "vault.rename: {service: a.two, to: {service: a.one}}", items,
         "the vault item a.one/x exists already, so that a.two/x cannot be renamed to it"),
@@ -164,7 +164,7 @@ import Testing
     let without = try outcome(step + "}", nil, ["other": .integer(1)])
     #expect(without.items == nil && without.notes.first?.hasSuffix("`t` does not exist: skipped") == true)
     let noFile = try outcome(step + "}", nil)
-    #expect(noFile.items == nil && noFile.notes.first?.contains("there is no settings file") == true)
+    #expect(noFile.items == nil && noFile.notes.first?.contains("no settings file") == true)
     let fails = try outcome(step + ", if-missing: fail}", nil, ["other": .integer(1)])
     #expect(fails.error.contains("vault.move-from-defaults: the setting `t` does not exist"))
 

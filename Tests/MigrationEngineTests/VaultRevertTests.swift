@@ -53,7 +53,7 @@ import Testing
     let before = try lab.items()
     #expect(try lab.expectComesBack(step))
     #expect(try lab.items() == before)
-    #expect(try lab.holders(of: "canary", in: ".drydock-") == [])
+    #expect(try lab.files(with: "canary", in: ".drydock-") == [])
   }
 
   @Test func newerValuesGoBackToo() throws {

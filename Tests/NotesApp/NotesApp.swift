@@ -57,7 +57,7 @@ enum NotesApp {
         try arguments.finish()
         try NotesDatabase.check(database)
       case let other:
-        throw AppError("there is no command \(other)\n\(usage)")
+        throw AppError("unknown command \(other)\n\(usage)")
       }
     } catch {
       FileHandle.standardError.write(Data("notes-app: \(error)\n".utf8))

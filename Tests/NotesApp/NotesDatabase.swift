@@ -74,13 +74,14 @@ struct NotesDatabase {
     let queue = try DatabaseQueue(path: path)
     try queue.read { database in
       let integrity = try String.fetchAll(database, sql: "PRAGMA integrity_check").joined(separator: "; ")
-      let strays = try Row.fetchAll(database, sql: "PRAGMA foreign_key_check").count
+      let orphans = try Row.fetchAll(database, sql: "PRAGMA foreign_key_check").count
       let sum = try Int.fetchOne(database, sql: "SELECT sum(balance) FROM account") ?? 0
       let tasks = try Int.fetchOne(database, sql: "SELECT count(*) FROM task") ?? 0
       print(
-        "integrity \(integrity), foreign keys \(strays == 0 ? "ok" : "broken: \(strays)")", terminator: ", ")
+        "integrity \(integrity), foreign keys \(orphans == 0 ? "ok" : "broken: \(orphans)")", terminator: ", "
+      )
       print("\(tasks) tasks, all accounts together \(sum)")
-      if integrity != "ok" || strays != 0 || sum != total {
+      if integrity != "ok" || orphans != 0 || sum != total {
         throw AppError("\(path) is not what the app wrote (accounts should add up to \(total))")
       }
     }

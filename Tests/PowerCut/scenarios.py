@@ -259,7 +259,7 @@ class Recover(ContainerChange):
 
     name = "recover"
     points = (
-        "staged", "tree-built", "synced", "rewalked", "committed", "marked", "looked", "exchanged", "carried", "undo-kept",
+        "staged", "tree-built", "synced", "rewalked", "committed", "marked", "found-unused", "exchanged", "merged", "undo-kept",
         "old-removed", "done")
 
     def prepare(self, machine):
@@ -283,7 +283,7 @@ class RecoverInPlace(Recover):
     name, variables, is_atomic = "recover-in-place", IN_PLACE, False
     points = (
         "staged", "tree-built", "synced", "rewalked", "committed", "moved:1", "moved:2", "moved:4", "moved:8", "moved:12",
-        "marked", "looked", "placed", "carried", "undo-kept", "done")
+        "marked", "found-unused", "placed", "merged", "undo-kept", "done")
 
 
 class Rollback(ContainerChange):

@@ -19,7 +19,7 @@ struct AuditSARIFTests {
   ) -> [String: Any] {
     var finding: [String: Any] = [
       "rule": rule, "severity": severity, "message": message, "count": 2, "unit": "row", "examples": ["x"],
-      "fix": "mend it",
+      "fix": "repair it",
     ]
     finding["path"] = path
     finding["item"] = item

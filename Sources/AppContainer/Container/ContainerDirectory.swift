@@ -98,7 +98,7 @@ package struct ContainerDirectory: Sendable {
       case .directory: entries.append((name, root, nil))
       case .symbolicLink:
         let target = realPath(root)
-        let problem = DrydockError(.notFound, "the link cannot be followed; mend it, or remove it")
+        let problem = DrydockError(.notFound, "the link cannot be followed; fix it, or remove it")
         links.append((name, target, target == nil ? problem : nil))
       default: entries.append((name, nil, nil))
       }

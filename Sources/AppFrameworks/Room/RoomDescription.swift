@@ -53,7 +53,9 @@ extension DatabaseDescription {
     else { return }
     do {
       guard let schema = try RoomSchema.exported(identity.version, to: path) else {
-        let last = try RoomSchema.versions(in: path).last.map { "the last one is \($0)" } ?? "there is none"
+        let last =
+          try RoomSchema.versions(in: path).last.map { "the last one is \($0)" }
+          ?? "the directory has no schemas"
         return facts.append(Fact("schema", "version \(identity.version) was not exported; \(last)"))
       }
       let name = "\(identity.version).json"

@@ -10,8 +10,8 @@ import Storage
 public struct CompactionOptions: Sendable {
   /// A chain is written again if that frees more than this share of its bytes.
   public var share = 0.25
-  /// Who can read encrypted archives: the new ones are encrypted to the same keys, which an archive does not name. The
-  /// identities that open them need not be given here.
+  /// The recipients of encrypted archives: the new ones are encrypted to the same keys, which an archive does not name.
+  /// The identities that open them need not be given here.
   public var recipients: [AgeRecipient] = []
   /// How large the content of an archive may be.
   public var limit = ExpansionLimit.standard

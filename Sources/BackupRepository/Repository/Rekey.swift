@@ -12,7 +12,7 @@ extension Repository {
   /// In the private directory.
   private static let file: ContainerPath = "archive"
 
-  /// Encrypts an archive to other recipients: the same archive, byte for byte, under a new file key (see `SealedCopy`).
+  /// Encrypts an archive to other recipients: the same archive, byte for byte, with a new file key (`EncryptedCopy`).
   /// Kept copies of the old file still open with the old keys.
   ///
   /// The copy is on disk and read back, and never replaces another archive. When it takes the place of the old one,
@@ -56,7 +56,7 @@ extension Repository {
       let output = try scratch.directory.createFile(file, mode: 0o644)
       defer { try? output.close() }
       progress?.begin(.rekey, totalBytes: archive.reader.contentSize)
-      let copy = try SealedCopy(
+      let copy = try EncryptedCopy(
         of: archive.reader, into: output, encryption: encryption, isSigned: !signing.keys.isEmpty
       ) { progress?.set(bytes: $0) }
       if target == nil, let status = before.status { try scratch.directory.makeLike(status, file) }

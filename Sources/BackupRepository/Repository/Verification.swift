@@ -97,7 +97,7 @@ package struct Verification {
     _ = try archive.manifest.skipped()
     if let tar {
       try own.compare(tar) { try $0.expectEnd(own.reader.manifest) }
-      try tar.requireSuperseded()
+      try tar.requireReplacedMembers()
       for (part, check) in zip(parts.indices, checks) where needed[part].isAll {
         try check?.checkRest(parts[part].reader.manifest)
       }
@@ -117,7 +117,7 @@ extension ArchivePart {
     do { try body(tar) } catch let error as DrydockError where error.code == .damaged {
       let names = header.memberNames
       let repeated = Set(
-        try manifest.superseded().values.flatMap {
+        try manifest.replacedMembers().values.flatMap {
           [names.name(of: $0.path), names.pagesName(of: $0.path) ?? []]
         })
       let walk = try reader.walk { repeated.contains($0) }

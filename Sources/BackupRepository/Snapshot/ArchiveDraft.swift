@@ -162,7 +162,7 @@ final class ArchiveDraft {
       let isSame = try copy(ranges, runs)
       try archive.endMember(padding: true)
       guard isSame else {
-        try manifest.addSuperseded(entry.path, offset: offset, length: length)
+        try manifest.addReplaced(entry.path, offset: offset, length: length)
         return false
       }
       try manifest.add(blocks, runs, at: offset)

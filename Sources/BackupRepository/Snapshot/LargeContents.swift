@@ -89,7 +89,7 @@ struct LargeContents {
     let read = try reader.stream(content, into: draft.archive)
     try draft.archive.endMember(padding: true)
     guard let read, try isSettled(read.digest) else {
-      try draft.manifest.addSuperseded(entry.path, offset: offset, length: content.size)
+      try draft.manifest.addReplaced(entry.path, offset: offset, length: content.size)
       return false
     }
     entry.digest = read.digest

@@ -9,8 +9,8 @@ import Foundation
 
 /// What a snapshot contains, and how it is written.
 public struct SnapshotOptions: Sendable {
-  /// Who can read the archive; nil writes one that is not encrypted. Nothing is read back: this machine need not be able to open
-  /// the archive.
+  /// The recipients of the archive; nil writes it unencrypted. Nothing is read back: this machine need not be able to
+  /// open the archive.
   public var encryption: AgeTarget?
   /// The keys that sign the archive, at most one of minisign and one of signify or OpenSSH.
   public var signing: [SigningKey] = []

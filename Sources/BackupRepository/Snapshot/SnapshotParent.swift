@@ -96,7 +96,7 @@ extension Snapshot {
           path: newest.path, present.file(ContainerPath(name)), keys: keys, trusted: trusted, usesCache: true
         ).manifest
       }
-      // Who is to read the new archive must be able to read those that it needs.
+      // The readers of the new archive must be able to read those that it needs.
       guard try found.parts[0].recipients() == options.encryption?.recipientsDigest() else {
         return (nil, "\(name) is encrypted to other keys")
       }

@@ -18,7 +18,7 @@ struct platform_status {
   /// The inode flag that asks backup programs to skip the path, where the file system reports it.
   bool no_dump;
   /// Whether the inode is immutable or append-only, where the file system reports it.
-  bool fixed;
+  bool immutable;
 };
 
 /// What `chattr` sets on an inode: the flags except nodump, immutable, append-only and those that the file system

@@ -73,7 +73,7 @@ struct Commit {
   private func revalidate() throws {
     guard let index else { return }
     // What became immutable was linked just now, perhaps, but could not be removed with the old tree.
-    if let moved = try index.firstDifference(in: staged.live, timed: index.timed(undo.changed)) {
+    if let moved = try index.firstDifference(in: staged.live, byChangeTime: index.unlinked(undo.changed)) {
       throw changed(moved)
     }
     if !creates { try requireSameRoot(.root, at: staged.container.root) }

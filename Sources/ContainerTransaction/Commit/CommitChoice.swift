@@ -13,8 +13,8 @@ struct CommitChoice {
   /// - Returns: the state, beside the container for an exchange; and why it is inside otherwise.
   /// - Throws: ``DrydockError`` with code `notWritable` when neither strategy works. It leaves nothing then.
   func make(_ wanted: StateDirectory.Place?) throws -> (state: StateDirectory, reason: String?) {
-    if try root.status().isFixed {
-      throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
+    if try root.status().isImmutable {
+      throw DrydockError(.notWritable, "the container's root \(Self.immutable)", path: container.root)
     }
     var reason = "it was requested"
     if wanted != .inside {
@@ -33,7 +33,7 @@ struct CommitChoice {
   }
 
   /// What an immutable path cannot do, and what to do about it.
-  static let fixed =
+  static let immutable =
     "is immutable or append-only (lsattr shows i or a); nothing was changed, clear that with chattr and run it again"
 
   private func inside(_ reason: String) throws -> StateDirectory {
@@ -80,7 +80,7 @@ struct CommitChoice {
       return "it is on another file system or mount than the container"
     }
     if state.place == .inside { return nil }
-    if status.isFixed { return "its root is immutable or append-only" }
+    if status.isImmutable { return "its root is immutable or append-only" }
     if let reason = try contentObstacle("the group", group, { $0.inGroup?.id == id }) { return reason }
     let above = try Directory(ContainerPath.split(group.path).directory)
     guard try above.isWritable(.root) else { return "its parent directory cannot be written" }
@@ -107,7 +107,7 @@ struct CommitChoice {
   private func parentObstacle(_ name: String, _ root: Directory, _ above: Directory) throws -> String? {
     guard try root.isWritable(.root) else { return "\(name)'s root cannot be written" }
     let (status, parent, user) = (try root.status(), try above.status(), geteuid())
-    if parent.isFixed { return "\(name)'s parent directory is immutable or append-only" }
+    if parent.isImmutable { return "\(name)'s parent directory is immutable or append-only" }
     // Of project quotas: nothing comes into a directory that counts for another project.
     if above.flags()?.accepts(root.flags()) == false {
       return "\(name)'s parent directory counts for another project"
@@ -176,7 +176,7 @@ struct CommitChoice {
     lazy var limit = root.linkLimit
     var names: [FileIdentity: UInt64] = [:]
     for (path, status) in index where isPart(path) {
-      if status.isFixed { return "\(path) is immutable or append-only (chattr +i, +a)" }
+      if status.isImmutable { return "\(path) is immutable or append-only (chattr +i, +a)" }
       // Each subvolume of a mount has another device.
       if status.device != device { return "\(path) is in another subvolume" }
       if protectsOthers, status.user != user, status.type != .directory, try !mayLink(path, status) {

@@ -37,9 +37,9 @@ struct CommitCompletion {
     var conflicts: [ContainerPath] = []
     if let index {
       conflicts = try old.map { try mergeAfterExchange($0, since: index) } ?? revalidateMoved(at: index)
-      try journal.append(JournalRecord(.carried, transaction))
+      try journal.append(JournalRecord(.merged, transaction))
     }
-    try faults.reach(.carried)
+    try faults.reach(.merged)
     try keepUndo(conflicts)
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(sealing) }
@@ -78,9 +78,10 @@ struct CommitCompletion {
     let index = index.below(place, of: container, groups: Set(groups.map(\.id)))
     let touched = Set(undo.touched.map { $0.rebased(from: place, to: .root) })
     let marked = undo.changes.filter { $0.granularity == .database }.map(\.path)
-    let timed = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
+    let unmarked = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
     return try ConcurrentChanges(
-      old: old, new: live, index: index, touched: touched, timed: index.timed(Set(timed)), isLate: isRecovery
+      old: old, new: live, index: index, touched: touched, byChangeTime: index.unlinked(Set(unmarked)),
+      isLate: isRecovery
     ) {
       try kept.keep($0.rebased(from: .root, to: place), in: old, as: $0)
     }.run().map { $0.rebased(from: .root, to: place) }

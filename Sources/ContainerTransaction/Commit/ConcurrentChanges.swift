@@ -18,7 +18,7 @@ struct ConcurrentChanges {
   /// The paths that the transaction changed, with all sidecars of databases it changed.
   let touched: Set<ContainerPath>
   /// Those of them whose change time counts: neither were they marked as replaced, nor linked.
-  let timed: Set<ContainerPath>
+  let byChangeTime: Set<ContainerPath>
   /// Other programs may have used the new tree already: the process that put it there was killed.
   let isLate: Bool
   /// Keeps what cannot be applied: both sides changed it.
@@ -29,13 +29,13 @@ struct ConcurrentChanges {
   /// - Returns: the paths that both changed.
   func run() throws -> [ContainerPath] {
     // Usually nothing was written.
-    guard try index.firstDifference(in: old, timed: timed) != nil else { return [] }
+    guard try index.firstDifference(in: old, byChangeTime: byChangeTime) != nil else { return [] }
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
     // Their modes may forbid what follows, so they come last.
     var directories: [(path: ContainerPath, metadata: FileMetadata, isNew: Bool)] = []
     var removed: [(ContainerPath, FileStatus)] = []
-    let differences = present.differences(from: index, timed: timed)
+    let differences = present.differences(from: index, byChangeTime: byChangeTime)
     for path in differences {
       let isNew = index[path] == nil
       if present[path]?.type == .directory, isNew || index[path]?.type == .directory,

@@ -21,7 +21,7 @@ import Foundation
 /// 5. A process that has open what was replaced is a reason to revert. Else directories get their metadata, and everything
 ///    is synced.
 /// 6. Revalidation: what was moved aside must be what the index has. Where an app was faster, its version is kept under
-///    `conflict/`, as after an exchange. What it wrote elsewhere has never been touched. CARRIED.
+///    `conflict/`, as after an exchange. What it wrote elsewhere has never been touched. MERGED.
 /// 7. As after an exchange: keep the undo, DONE.
 ///
 /// When a move fails in step 4, the same plan is reverted: nothing has changed. When that fails too, or the
@@ -81,8 +81,8 @@ extension Commit {
           "another file system is mounted here, and what is on it cannot be changed in one transaction; nothing was "
             + "changed, unmount it and run it again", path: live.full(path))
       }
-      guard !status.isFixed else {
-        throw DrydockError(.notWritable, "this \(CommitChoice.fixed)", path: live.full(path))
+      guard !status.isImmutable else {
+        throw DrydockError(.notWritable, "this \(CommitChoice.immutable)", path: live.full(path))
       }
       let isForeign = status.type == .directory && user != 0 && status.user != user
       if try isForeign && !live.isWritable(path) { throw foreign(path) }

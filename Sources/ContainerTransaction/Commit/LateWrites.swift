@@ -35,7 +35,7 @@ struct LateWrites {
     for line in try folder.contents(file, limit: 1 << 30).split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: " "))
       guard fields.count == 3 else { continue }
-      // One that is sealed since is gone under this name. What is written to one with another hard link is there.
+      // A file that was sealed since has another name. A write to a file with another hard link is not lost.
       guard let now = try folder.status(ContainerPath(name: Array(fields[0]))), now.links == 1 else {
         continue
       }

@@ -167,7 +167,7 @@ struct NewInodeFlags {
   }
 
   /// Gives the staged files that replace live ones, or are new, their flags. What cannot be set on a file with content
-  /// (no copy-on-write, of btrfs), or by this user, is left out: nothing depends on it. An inode that an undo
+  /// (no copy-on-write, of btrfs), or by this user, is left out: flags are best effort. An inode that an undo
   /// gives back has its own.
   mutating func apply(to changes: ChangeRecords) throws {
     for change in changes where change.after?.type == .file {

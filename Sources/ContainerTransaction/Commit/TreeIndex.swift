@@ -69,23 +69,25 @@ struct TreeIndex: Sendable {
 
   /// Compares a tree with the index, and takes no memory for it.
   ///
-  /// - Parameter timed: the paths whose change time counts.
+  /// - Parameter byChangeTime: the paths whose change time counts.
   /// - Returns: the first path that is not in both alike, or that cannot be moved any more; nil when there is none.
-  func firstDifference(in root: Directory, timed: Set<ContainerPath>) throws -> ContainerPath? {
-    var (known, first, fixed): (Int, ContainerPath?, ContainerPath?) = (0, nil, nil)
+  func firstDifference(in root: Directory, byChangeTime paths: Set<ContainerPath>) throws -> ContainerPath? {
+    var (known, first, immutable): (Int, ContainerPath?, ContainerPath?) = (0, nil, nil)
     try Self.walk(root) { _ in
     } visit: { path, status in
       let seen = self[path]
       if seen != nil { known += 1 }
-      let isSame = seen?.isSame(as: status, byChangeTime: timed.contains(path)) ?? false
+      let isSame = seen?.isSame(as: status, byChangeTime: paths.contains(path)) ?? false
       if !isSame { first = first.map { Swift.min($0, path) } ?? path }
-      if status.isFixed, seen?.isFixed != true { fixed = fixed.map { Swift.min($0, path) } ?? path }
+      if status.isImmutable, seen?.isImmutable != true {
+        immutable = immutable.map { Swift.min($0, path) } ?? path
+      }
     }
     // Which path is gone needs the list of those that are there.
     if known < count {
-      return try TreeIndex(of: root).differences(from: self, timed: timed).first ?? .root
+      return try TreeIndex(of: root).differences(from: self, byChangeTime: paths).first ?? .root
     }
-    return first ?? fixed
+    return first ?? immutable
   }
 
   /// The part below a directory, as the index of that; of a container's root without its other groups.
@@ -122,19 +124,19 @@ struct TreeIndex: Sendable {
 
   /// The paths, in order, that are not in both alike.
   ///
-  /// - Parameter timed: the paths whose change time counts.
-  func differences(from other: TreeIndex, timed: Set<ContainerPath> = []) -> [ContainerPath] {
+  /// - Parameter byChangeTime: the paths whose change time counts.
+  func differences(from other: TreeIndex, byChangeTime paths: Set<ContainerPath> = []) -> [ContainerPath] {
     var found = other.paths.filter { self[$0] == nil }
     for (path, status) in self {
       let seen = other[path]
-      if seen?.isSame(as: status, byChangeTime: timed.contains(path)) != true { found.append(path) }
+      if seen?.isSame(as: status, byChangeTime: paths.contains(path)) != true { found.append(path) }
     }
     return found.sorted()
   }
 
   /// Those of the replaced paths whose change time only another process can have moved: what replaces them has another
   /// inode, and the commit links theirs nowhere. One that has another name in the container, which stays, is linked.
-  func timed(_ replaced: Set<ContainerPath>) -> Set<ContainerPath> {
+  func unlinked(_ replaced: Set<ContainerPath>) -> Set<ContainerPath> {
     let files = replaced.filter { path in self[path].map { $0.type != .directory } ?? false }
     let inodes = Set(files.compactMap { self[$0]?.identity })
     var linked: Set<FileIdentity> = []

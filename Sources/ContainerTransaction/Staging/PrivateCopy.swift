@@ -102,7 +102,7 @@ extension StagedContainer {
     do {
       try stage.directory.rename(newDatabaseFile(of: path), in: root, to: path)
     } catch let error as DrydockError where error.code == .malformed {
-      // One that SQLite cannot open, an encrypted one, is for the program to understand: as it is, with its sidecars.
+      // A database that SQLite cannot open, such as an encrypted one, is copied unchanged, with its sidecars.
       for part in [path] + DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
         guard let status = try status(of: part), status.type == .file else { continue }
         try copyContents(part, status, into: root)
@@ -248,7 +248,7 @@ extension StagedContainer {
     let metadata = try metadata(of: path, in: root)
     let name = stage.newName()
     guard try captureUnit(unit, in: root, as: name, requiresStable: true) == nil else {
-      // One that SQLite cannot open is taken as it is.
+      // A database that SQLite cannot open is copied unchanged.
       for part in [path] + unit.sidecars { try take(part, from: root) }
       return
     }

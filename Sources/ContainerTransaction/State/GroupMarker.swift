@@ -70,7 +70,7 @@ struct GroupMarker: Codable, Sendable {
 
   /// Removes the marker of a group when it is of this transaction and its commit is over.
   static func removeEnded(_ group: String, _ transaction: TransactionID, _ state: StateDirectory) {
-    // What is left says no more than that; nothing depends on its going. The container may have another name since.
+    // What is left says no more than that; removing it is best effort. The container may have another name since.
     for place in (try? places(group)) ?? [] {
       guard let (marker, directory) = try? read(place), marker.transaction == transaction,
         (try? marker.isUnfinished(in: state.directory)) == false

@@ -21,7 +21,7 @@ struct InterruptedCommit {
     // Device numbers can change when a machine restarts: inodes alone identify a root.
     guard commit.rootAfter != nil else { return nil }
     (self.recovery, transaction, self.commit, self.folder) = (recovery, commit.transaction, commit, folder)
-    isMerged = records.contains { $0.step == .carried }
+    isMerged = records.contains { $0.step == .merged }
     guard let root = recovery.root else {
       // The commit was to make the container, and the new tree is still in the folder.
       let isUnborn =
@@ -275,7 +275,7 @@ extension CommitCompletion {
   /// with its successor beside that log both would be lost.
   func usedDatabases(since index: TreeIndex) throws -> [ContainerPath] {
     let mains = try undo.changes.filter { change in
-      // One that was moved aside is in the folder; what is at its path was made since.
+      // A database that was moved aside is in the folder; what is at its path was created later.
       guard change.granularity == .database, change.before?.type == .file, let kept = change.kept else {
         return false
       }

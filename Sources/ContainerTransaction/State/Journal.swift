@@ -11,8 +11,8 @@ struct JournalRecord: Codable, Sendable {
     case begin
     /// The new tree, or everything that is to be moved in, is complete and on disk; the exchange or the moves follow.
     case commit
-    /// Everything is in its place, and concurrent changes have been applied or kept.
-    case carried
+    /// Everything is in its place, and concurrent changes have been applied or kept. The value is the journal's format.
+    case merged = "carried"
     /// Finished: the container is new and the undo is kept.
     case done
     /// Given up or found interrupted before the exchange: the container is old.
@@ -181,7 +181,7 @@ struct Journal {
     let done = log.done.map(\.transaction)
     let whole = try Set(own.unended.map(\.transaction)).union(transactions(in: StateDirectory.stage))
     let open = try whole.union(log.kept())
-    // One that can be undone may be: then the restore before it is the last one.
+    // A restore that can be undone may be undone: then the restore before it is the last one.
     let settled = Set(done).subtracting(open.union(log.undone))
     let restores = begun.filter { $0.kind == .restore && settled.contains($0.transaction) }
     let last = done.suffix(Self.kept) + (begun.suffix(10) + restores.suffix(1)).map(\.transaction)
@@ -223,7 +223,7 @@ extension JournalRecord {
   var isEnd: Bool { step == .done || step == .discarded }
 
   /// Whether the container is whole after it, old or new.
-  var isWhole: Bool { isEnd || step == .carried }
+  var isWhole: Bool { isEnd || step == .merged }
 
   /// Whether its paths are such as a commit writes: one that leads into the state, or a tree that is not directly in the
   /// transaction's folder, was made up.

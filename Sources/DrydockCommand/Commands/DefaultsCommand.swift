@@ -143,7 +143,7 @@ extension Container {
   ) throws -> (path: ContainerPath, file: SettingsFile) {
     if let found = try settingsFile(place, options: options) { return found }
     let path = try place.path(in: self) { _ in false }
-    throw DrydockError(.notFound, "there is no settings file", path: path.description)
+    throw DrydockError(.notFound, "the settings file does not exist", path: path.description)
   }
 }
 

@@ -128,7 +128,7 @@ struct ForgetCommand: ProgressSubcommand {
   private func isConfirmed(_ place: Repository, _ keys: AgeKeys) throws -> Bool {
     if yes { return true }
     guard !common.json, isatty(STDIN_FILENO) == 1 else {
-      throw UsageError("--everything asks on a terminal, and there is none; give --yes")
+      throw UsageError("--everything asks for confirmation, which needs a terminal; give --yes")
     }
     let report = try place.forgetEverything(app: app, instance: instance, keys: keys, dryRun: true)
     let isConfirmed = Output.isConfirmed(

@@ -122,7 +122,7 @@ struct ImportCommand: ProgressSubcommand {
     }
     guard Passphrase.canAsk else {
       throw UsageError(
-        "\(backup) is encrypted, and there is no terminal to ask for its password; give --password-file FILE")
+        "\(backup) is encrypted, and asking for its password needs a terminal; give --password-file FILE")
     }
     return try Passphrase.ask("password of the backup \(backup)")
   }

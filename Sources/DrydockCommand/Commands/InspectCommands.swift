@@ -60,7 +60,7 @@ struct InspectCommand: ProgressSubcommand {
   ) throws -> [String]? {
     guard migrations.areThere(opened.configuration), inspection.schemaVersion != nil else { return nil }
     let plan = try opened.status(migrations.catalog(opened.configuration), options: options)
-    guard let unknown = plan.problems.first(where: { $0.code == .firstContact }) else {
+    guard let unknown = plan.problems.first(where: { $0.code == .unconfirmedVersion }) else {
       return plan.pending.map(\.identifier)
     }
     Output.note("\(unknown.advised)")

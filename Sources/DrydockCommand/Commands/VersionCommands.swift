@@ -153,7 +153,7 @@ extension BaselineCommand {
   ) throws -> DetectedVersion? {
     do {
       let plan = try container.status(catalog, options: options)
-      guard plan.problems.contains(where: { $0.code == .firstContact }) else { return plan.detected }
+      guard plan.problems.contains(where: { $0.code == .unconfirmedVersion }) else { return plan.detected }
       // What another tool has recorded is not taken for another version.
       return catalog.tool == nil || plan.version == version ? nil : plan.detected
     } catch let error as DrydockError where error.code == .unknownVersion {

@@ -75,7 +75,7 @@ struct RepositoryOptions: ParsableArguments {
 
   /// An archive by its file's path, or else by its name in the repository.
   ///
-  /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.
+  /// - Parameter keys: what opens encrypted archives; without keys they are found by their files' names.
   /// - Parameter container: whose archives `latest` means.
   /// - Parameter warnsOfClocks: whether to warn when times of archives of the same app and instance cannot be right.
   func archive(

@@ -133,7 +133,7 @@ struct RecipientOptions: ParsableArguments {
     if let passphraseFile { return .passphrase(try Passphrase.read(passphraseFile)) }
     if passphrase {
       guard Passphrase.canAsk else {
-        throw UsageError("--passphrase asks on a terminal, and there is none; give --passphrase-file FILE")
+        throw UsageError("--passphrase needs a terminal; give --passphrase-file FILE")
       }
       return .passphrase(try Passphrase.askTwice())
     }

@@ -286,7 +286,7 @@ extension FixtureWork {
         add(
           "the golden is of version \(version), the fixture of \(fixture.version): remove the golden", golden)
       } else if !catalog.hasVersion(version) {
-        add("there is no migration \(version): remove the golden", golden)
+        add("migration \(version) does not exist: remove the golden", golden)
       }
     }
     return findings

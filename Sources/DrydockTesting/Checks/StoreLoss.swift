@@ -174,7 +174,7 @@ struct StoreComparison {
           old.values[name] == nil && name != StoredValues.link && !Self.isEmpty(value)
             && !vacated.contains(Self.text(value)) && !isPatch && given[path]?.contains(name) != true
         } ?? [:]
-      // One that became a document has its fields in its place, and no other's.
+      // A value that became a document has its own fields in its place, and no other's.
       gone.removeAll { name in
         let fields = fresh.keys.filter { $0.hasPrefix(name + ".") || $0.hasPrefix(name + "[") }
         for field in fields { fresh[field] = nil }

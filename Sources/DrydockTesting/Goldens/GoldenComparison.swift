@@ -42,7 +42,7 @@ extension GoldenText {
 
 /// One difference between two goldens: an entry that one of them lacks, or a field.
 ///
-/// `Comparison` shows people what differs, and cuts long values and lists. A check must tell any two values apart, name
+/// `Comparison` shows people what differs, and cuts long values and lists. A check must distinguish all values, name
 /// the line of the text that was reviewed, and compare a container that is gone: it compares what the texts say.
 package struct EntryDifference {
   var old: GoldenEntry?, new: GoldenEntry?

@@ -44,7 +44,7 @@ package struct FixtureRunner: Sendable {
 
   // MARK: Making
 
-  /// Makes a fixture's container; an unmarked one gets its version as with `drydock baseline`.
+  /// Makes a fixture's container; an unmarked one gets its version as a baseline.
   ///
   /// - Parameter work: The directory to make, which the container is in; it must not exist.
   /// - Throws: `DrydockError` when the container does not have the version that `fixture.yaml` says.
@@ -84,7 +84,7 @@ package struct FixtureRunner: Sendable {
   /// The pending migrations of a fixture's container; its version is the one that `fixture.yaml` says.
   private func status(of stage: StagedContainer) throws -> MigrationStatus {
     var detected = try DetectedVersion.detect(in: stage, tool: catalog.tool)
-    detected.firstContact = nil
+    detected.unconfirmedVersion = nil
     // What a modified migration does to the fixtures is found by their checks.
     return MigrationStatus(catalog: catalog, detected: detected, checkingReleases: false)
   }

@@ -119,7 +119,7 @@ struct CheckedFixture: Sendable {
       try SecretFile.create(
         path + "/device-key.txt",
         KeyFile.text(of: work.runner.deviceKeys.present, created: Date().ISO8601Format()))
-      // One that cannot be migrated is kept unchanged.
+      // A container that cannot be migrated is kept unchanged.
       _ = try? work.runner.migrate(container)
       result.kept = path
     } catch {

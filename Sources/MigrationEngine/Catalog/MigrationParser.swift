@@ -32,7 +32,7 @@ struct MigrationParser {
     body.downLosses =
       (attempt { try reader["down-loses"].map { try $0.reasons(Self.downLossesShape, asWritten: true) } }
         ?? nil) ?? [:]
-    // Beside an unknown key, which may be a misspelt `steps`, a missing one is no second error.
+    // Beside an unknown key, which may be a misspelt `steps`, a missing one is not a second error.
     if reader["steps"] != nil || problems.isEmpty {
       body.steps = attempt { try reader.required("steps") }.map { steps($0, "`steps`") } ?? []
     }

@@ -1,7 +1,6 @@
 import AppFrameworks
 import DrydockErrors
 import Formats
-import Foundation
 import GRDB
 
 extension CoreDataModel {
@@ -45,46 +44,6 @@ extension CoreDataModel {
       return try CoreDataModel(named: name, in: info)
     } catch let error as DrydockError {
       throw position.error(error.message)
-    }
-  }
-}
-
-/// The type of an attribute, by its name in Xcode's model editor.
-enum CoreDataType: String, CaseIterable, Sendable {
-  case integer16 = "integer-16"
-  case integer32 = "integer-32"
-  case integer64 = "integer-64"
-  case boolean, decimal, double, float, string, date, uuid, uri, binary, transformable
-
-  /// The type that Core Data declares for the column.
-  var columnType: String {
-    switch self {
-    case .integer16, .integer32, .integer64, .boolean: "INTEGER"
-    case .decimal: "DECIMAL"
-    case .double, .float: "FLOAT"
-    case .date: "TIMESTAMP"
-    case .string, .uri: "VARCHAR"
-    case .uuid, .binary, .transformable: "BLOB"
-    }
-  }
-
-  /// A value in this type as Core Data stores it; nil when it does not fit.
-  func stored(_ value: PropertyListValue) -> DatabaseValue? {
-    switch (self, value) {
-    case (.integer16, .integer(let number)): Int16(exactly: number).map { Int64($0).databaseValue }
-    case (.integer32, .integer(let number)): Int32(exactly: number).map { Int64($0).databaseValue }
-    case (.integer64, .integer(let number)), (.decimal, .integer(let number)): number.databaseValue
-    case (.boolean, .boolean(let value)): (value ? 1 : 0).databaseValue
-    case (.double, .real(let number)), (.decimal, .real(let number)): number.databaseValue
-    case (.double, .integer(let number)): Double(exactly: number)?.databaseValue
-    case (.float, .real(let number)): Double(Float(number)).databaseValue
-    case (.float, .integer(let number)): Float(exactly: number).map { Double($0).databaseValue }
-    case (.string, .string(let text)), (.uri, .string(let text)): text.databaseValue
-    case (.date, .date(let date)): date.timeIntervalSinceReferenceDate.databaseValue
-    case (.uuid, .string(let text)):
-      UUID(uuidString: text).map { uuid in withUnsafeBytes(of: uuid.uuid) { Data($0) }.databaseValue }
-    case (.binary, .data(let bytes)), (.transformable, .data(let bytes)): Data(bytes).databaseValue
-    default: nil
     }
   }
 }

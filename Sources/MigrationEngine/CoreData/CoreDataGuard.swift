@@ -152,19 +152,6 @@ extension Database {
 }
 
 extension CoreDataEntities {
-  /// Rows of each app's table whose `Z_ENT` is none of the entities that the table is for.
-  func orphanedRows(_ db: Database) throws -> [String: Int] {
-    var counts: [String: Int] = [:]
-    for (root, table) in roots where !root.isInternal {
-      let numbers = family(of: root).map(String.init).joined(separator: ", ")
-      let sql = """
-        SELECT count(*) FROM \(quotedIdentifier(table)) WHERE Z_ENT IS NULL OR Z_ENT NOT IN (\(numbers))
-        """
-      counts[root.name] = try Int.fetchOne(db, sql: sql)
-    }
-    return counts
-  }
-
   /// Raises the largest keys to those of the tables, since Core Data would otherwise reuse keys.
   ///
   /// - Returns: notes.

@@ -254,44 +254,11 @@ struct CoreDataSchema {
   mutating func reload() throws { entities = try CoreDataEntities(db) }
 }
 
-/// A name of Core Data with the number of an entity, such as `Z_5TAGS` or `Z22_OWNER`.
-struct CoreDataNumberedName {
-  let prefix: String
-  let number: Int64
-  /// What follows the number; a property's name begins with no digit.
-  let rest: String
-
-  init?(_ name: String, prefix: String) {
-    guard name.hasPrefix(prefix) else { return nil }
-    let digits = name.dropFirst(prefix.count).prefix { $0.isASCII && $0.isNumber }
-    guard let number = Int64(digits) else { return nil }
-    (self.prefix, self.number) = (prefix, number)
-    rest = String(name.dropFirst(prefix.count + digits.count))
-  }
-
-  func renumbered(_ numbers: [Int64: Int64]) -> String { prefix + String(numbers[number] ?? number) + rest }
-}
-
-/// The numbers of entities. Core Data derives them from the model: depth first, entities in the order of their names, one
-/// before those that inherit from it. Its own migrations renumber a store, so that a step must, too.
+/// The numbers of entities: Core Data's own migrations renumber a store, so that a step must, too.
 extension CoreDataSchema {
-  /// The number that each entity of the app has by its name; nil when entities inherit from each other.
-  private func regularNumbers() -> [Int64: Int64]? {
-    var numbers: [Int64: Int64] = [:]
-    func visit(_ parent: Int64) {
-      let children = entities.ofApp.filter { $0.parent == parent && numbers[$0.number] == nil }
-      for entity in children.sorted(by: { $0.name.utf16.lexicographicallyPrecedes($1.name.utf16) }) {
-        numbers[entity.number] = Int64(numbers.count + 1)
-        visit(entity.number)
-      }
-    }
-    visit(0)
-    return numbers.count == entities.ofApp.count ? numbers : nil
-  }
-
   /// - Throws: ``StepFailure`` for a store whose entities are numbered in another way, or that CloudKit mirrors.
   func requireRegularNumbers() throws {
-    guard let numbers = regularNumbers(), numbers.allSatisfy({ $0.key == $0.value }) else {
+    guard let numbers = entities.regularNumbers, numbers.allSatisfy({ $0.key == $0.value }) else {
       throw StepFailure(
         "the entities of the store are not numbered in the order of their names, as Core Data numbers them: migrate it "
           + "with the app itself")
@@ -302,7 +269,7 @@ extension CoreDataSchema {
   /// names of many-to-many relationships.
   mutating func renumber() throws {
     try reload()
-    guard let all = regularNumbers() else { throw StepFailure("entities inherit from each other") }
+    guard let all = entities.regularNumbers else { throw StepFailure("entities inherit from each other") }
     let numbers = all.filter { $0.key != $0.value }
     if numbers.isEmpty { return }
     for (root, table) in entities.roots where !root.isInternal {

@@ -32,11 +32,11 @@ package struct DetectedVersion: Sendable, Equatable {
   package var appliedExternally: ExternalMigrations
   /// The version marker without `at:` that says the version of a container without a history. Its number may be older than
   /// the first migration. Nil when the number is confirmed.
-  package var firstContact: FirstContact? = nil
+  package var unconfirmedVersion: UnconfirmedVersion? = nil
   /// The app's own number for the version, where a marker with `at:` is the source and gives another one.
   package var appNumber: Int? = nil
 
-  package struct FirstContact: Sendable, Equatable {
+  package struct UnconfirmedVersion: Sendable, Equatable {
     package var marker: String, number: Int
   }
 }
@@ -123,8 +123,8 @@ extension DetectedVersion {
     return DetectedVersion(
       version: version, source: source, history: history ?? MigrationHistory(),
       appliedExternally: version > recorded ? .through(recorded + 1...version) : .none,
-      firstContact: isConfirmed
-        ? nil : readings.first.map { FirstContact(marker: $0.name, number: $0.number) },
+      unconfirmedVersion: isConfirmed
+        ? nil : readings.first.map { UnconfirmedVersion(marker: $0.name, number: $0.number) },
       appNumber: history == nil ? readings.first { $0.number != version && !$0.isCount }?.number : nil)
   }
 

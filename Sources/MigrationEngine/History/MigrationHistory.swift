@@ -235,7 +235,7 @@ package struct Repair: Sendable {
     _ number: Int, _ state: MigrationStatus.State, _ verb: String, _ status: MigrationStatus
   ) throws -> MigrationStatus.Entry {
     guard let entry = status.entries.first(where: { $0.number == number }) else {
-      throw DrydockError(.usage, "there is no migration \(number), neither in the files nor in the history")
+      throw DrydockError(.usage, "migration \(number) is neither in the files nor in the history")
     }
     guard entry.state == state || (state == .edited && entry.hasLaterDownFile) else {
       throw DrydockError(
@@ -259,7 +259,8 @@ package enum Baseline {
   ) throws -> [String] {
     guard catalog.hasVersion(version) else {
       throw DrydockError(
-        .usage, "there is no version \(version): the migrations go from \(catalog.base) to \(catalog.latest)",
+        .usage,
+        "version \(version) does not exist: the migrations go from \(catalog.base) to \(catalog.latest)",
         path: catalog.directory)
     }
     // Baseline replaces a history that cannot be read.

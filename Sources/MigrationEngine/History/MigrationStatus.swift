@@ -95,7 +95,7 @@ public struct MigrationStatus: Sendable {
     do {
       let releases = try Releases.read(catalog.directory)
       releaseProblems = checkingReleases ? releases.problems(in: catalog) : []
-      released = detected.firstContact.map { _ in releases.version }
+      released = detected.unconfirmedVersion.map { _ in releases.version }
     } catch {
       releaseProblems = [(nil, DrydockError(reading: error))]
     }
@@ -162,7 +162,7 @@ public struct MigrationStatus: Sendable {
 
   /// The errors that prevent migrations from being run, in the order of the numbers.
   public var problems: [DrydockError] {
-    if let firstContact { return [firstContact] }
+    if let unconfirmedVersion { return [unconfirmedVersion] }
     if let lacking = replayed?.problem(detected.source.description) { return [lacking] }
     // A migration of a newer release is not missing: without its record that release would run it again.
     let known = entries.filter { $0.state != .missing || $0.number <= catalog.latest }
@@ -189,17 +189,17 @@ public struct MigrationStatus: Sendable {
   }
 
   /// The error when a marker of a container without a history means migrations that were never released.
-  private var firstContact: DrydockError? {
-    guard let contact = detected.firstContact,
+  private var unconfirmedVersion: DrydockError? {
+    guard let marked = detected.unconfirmedVersion,
       let last = entries.last(where: { $0.state == .unknown })?.number
     else { return nil }
     let baseline =
-      contact.number > last
+      marked.number > last
       ? "" : "\n  if the app did what they do: set the version to \(last)"
     return DrydockError(
-      .firstContact,
-      "\(contact.marker) is \(contact.number), and would mean migrations that were never released (up to \(last))\n"
-        + "  if the number is from before Drydock: add `at: {0: \(contact.number)}` to its marker in drydock.yaml"
+      .unconfirmedVersion,
+      "\(marked.marker) is \(marked.number), and would mean migrations that were never released (up to \(last))\n"
+        + "  if the number is from before Drydock: add `at: {0: \(marked.number)}` to its marker in drydock.yaml"
         + baseline, path: catalog.directory)
   }
 
@@ -251,7 +251,8 @@ public struct MigrationStatus: Sendable {
     }
     guard target == detected.version || catalog.hasVersion(target) else {
       throw DrydockError(
-        .usage, "there is no migration \(target): the last one is \(catalog.latest)", path: catalog.directory)
+        .usage, "migration \(target) does not exist: the last one is \(catalog.latest)",
+        path: catalog.directory)
     }
     return pending.filter { $0.number <= target }
   }

@@ -222,7 +222,8 @@ struct ComputeVaultItems: MigrationOperation {
         ? edit.itemsOrNone(selection) : edit.items(selection, ifMissing == .fail ? .fail : .skip)
       guard found.count < 2 else {
         throw StepFailure(
-          "`:\(name)` stands for one vault item, and \(found.count) have \(selection): name more attributes")
+          "`:\(name)` is the value of one vault item, and \(found.count) have \(selection): name more attributes"
+        )
       }
       if found.isEmpty, ifMissing == .skip { return nil }
       values[name] = found.first.map { SQLiteValue($0.value) } ?? .null

@@ -105,7 +105,7 @@ struct DefaultsEdit {
   /// The value of a key; when it is absent the step fails or adds a note.
   mutating func source(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
     if let value = values[key] { return value }
-    let why = original == nil ? " (there is no settings file)" : ""
+    let why = original == nil ? " (no settings file)" : ""
     let what = "\(shown(key)) does not exist\(why)"
     notes.append(try ifMissing.skipped(what, or: "the setting \(what)", path: path))
     return nil

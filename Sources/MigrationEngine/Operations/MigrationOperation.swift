@@ -82,7 +82,7 @@ package enum StepWriting: Sendable, Hashable {
 enum StepKind: Sendable {
   case sql(RunSQL)
   case toolSQL(RunToolSQL)
-  /// It evaluates expressions, with what their parameters stand for.
+  /// It evaluates expressions, with the values of their parameters.
   case computing([SQLExpression], ExpressionParameters)
   /// It works on the rows of a column.
   case column(ColumnFiles)

@@ -172,7 +172,7 @@ struct MoveDefaultsToVault: MigrationOperation {
     try recorded.noteMade(path, on: stage)
     var vault = try stage.vault()
     var written: [(key: String, item: VaultItem)] = []
-    var changes: [SealedItems.Change] = []
+    var changes: [RecordedItems.Change] = []
     var secrets: [MovedSecret] = []
     let now = UTCTime.text(Date())
     for (key, account) in moves {
@@ -212,7 +212,7 @@ struct MoveDefaultsToVault: MigrationOperation {
         throw StepFailure("the vault item \(item), read back, differs from the setting `\(key)`", at: path)
       }
       for secret in secrets { stage.keepSealed(secret, to: vault.recipients) }
-      recorded.items = try SealedItems(changes, sealedAs: vault)
+      recorded.items = try RecordedItems(changes, sealedAs: vault)
     }
     // The values are recorded only in the sealed items.
     return try edit.save(to: stage)
@@ -233,7 +233,7 @@ struct MoveDefaultsToVault: MigrationOperation {
   /// Moves the items back into settings, with their present values.
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    guard var vault = try stage.vault() else { return ["there is no vault: skipped"] }
+    guard var vault = try stage.vault() else { return ["the vault does not exist: skipped"] }
     let file = try target.path(in: stage)
     for item in try returns(recorded, vault, stage) {
       guard let now = vault[item.written] else {

@@ -64,7 +64,7 @@ struct VaultSelection: Sendable, CustomStringConvertible {
 struct VaultEdit {
   var notes: [String] = []
   private var vault: Vault?
-  private var changes: [SealedItems.Change] = []
+  private var changes: [RecordedItems.Change] = []
   private let path: ContainerPath
 
   init(_ stage: StagedContainer) throws {
@@ -76,7 +76,7 @@ struct VaultEdit {
   mutating func items(_ selection: VaultSelection, _ ifMissing: IfMissing) throws -> [VaultItem] {
     let found = itemsOrNone(selection)
     if found.isEmpty {
-      let why = vault == nil ? " (there is no vault)" : ""
+      let why = vault == nil ? " (no vault)" : ""
       notes.append(try ifMissing.skipped("no vault item has \(selection)\(why)", path: path))
     }
     return found
@@ -160,7 +160,7 @@ struct VaultEdit {
       try stage.setVault(vault)
       // The others, too: a revert takes what else it finds for written since.
       let others = vault.sorted.filter { item in !changes.contains { $0.after?.id == item.id } }
-      recorded.items = try SealedItems(changes + others.map { ($0, $0) }, sealedAs: vault)
+      recorded.items = try RecordedItems(changes + others.map { ($0, $0) }, sealedAs: vault)
     }
     return notes
   }

@@ -113,6 +113,19 @@ package struct DeclaredSchema {
   }
 }
 
+extension SQLDelightSources {
+  /// The database that the app creates, in memory.
+  func fresh(_ configuration: ContainerConfiguration) throws -> DatabaseQueue {
+    let queue = try DatabaseQueue.fresh(configuration)
+    try queue.writeWithoutTransaction { db in
+      for script in statements {
+        try script.run(in: db) { StatementRules(source: $0, destructive: "the schema") }
+      }
+    }
+    return queue
+  }
+}
+
 extension SchemaDrift {
   /// Such as `table note: column title: missing`.
   var sentence: String {
@@ -207,7 +220,7 @@ struct ReplayedSchema {
       " to \(catalog.numbers.last { $0 < first } ?? catalog.base), from which they run"
     }
     return DrydockError(
-      .firstContact,
+      .unconfirmedVersion,
       "\(record) is at version \(version), and the database lacks what its migrations make:\n"
         + lines.map { "  \($0)\n" }.joined()
         + "  if they were not applied: set the version\(before ?? " that it has")\n"

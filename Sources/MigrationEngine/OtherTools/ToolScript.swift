@@ -1,4 +1,5 @@
 import AppContainer
+import AppFrameworks
 import Formats
 
 /// The statements and down statements of another tool's migration. Lines keep their numbers.

@@ -253,7 +253,8 @@ extension DrydockError.Code {
   /// Whether it is about migrations, and its message has a place in their files.
   var isOfMigrations: Bool {
     switch self {
-    case .catalog, .unknownVersion, .firstContact, .newer, .edited, .missingMigration, .outOfOrder, .released,
+    case .catalog, .unknownVersion, .unconfirmedVersion, .newer, .edited, .missingMigration, .outOfOrder,
+      .released,
       .contradiction, .damagedHistory, .irreversible, .stepFailed, .verifyFailed, .sql, .foreignSchema,
       .usage:
       true

@@ -127,7 +127,7 @@ struct PriorValues: Sendable, Codable, Equatable {
   /// The output of a script, with secrets redacted.
   var output: [String] = []
   /// The vault items that the step changed.
-  var items: SealedItems?
+  var items: RecordedItems?
   /// The settings that became vault items, in the order of `items`: values of their types without content.
   var types: [Setting] = []
 

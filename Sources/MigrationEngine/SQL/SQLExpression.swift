@@ -60,7 +60,7 @@ struct SQLExpression: Sendable {
   }
 
   /// Whether a function for dates gets no time, which means the current one, or `now`, `localtime` or `utc`. Time itself
-  /// is no function that SQLite could refuse.
+  /// is not a function that SQLite could refuse.
   private var readsClock: Bool {
     let tokens = SQLToken.all(in: sql)
     return tokens.indices.contains { index in
@@ -81,7 +81,7 @@ struct SQLExpression: Sendable {
   private static let clockWords: Set = ["now", "localtime", "utc"]
 }
 
-/// The argument `parameters`: what the parameters of expressions stand for, where it is not what they are named after.
+/// The argument `parameters`: the values of parameters whose names do not say them.
 struct ExpressionParameters: Sendable {
   private let nodes: [(name: String, position: YAMLPosition, value: YAMLNode)]
 
@@ -96,7 +96,7 @@ struct ExpressionParameters: Sendable {
     }
   }
 
-  /// What each parameter stands for, by name.
+  /// The value of each parameter, by name.
   func map<Meaning>(_ meaning: (String, YAMLNode) throws -> Meaning) throws -> [String: Meaning] {
     try Dictionary(nodes.map { ($0.name, try meaning($0.name, $0.value)) }) { first, _ in first }
   }

@@ -45,7 +45,7 @@ struct SQLRunner {
     try withoutTriggers.keys.sorted().map { name in
       let text = "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ? COLLATE NOCASE"
       guard let sql = try String.fetchOne(db, sql: text, arguments: [name]) else {
-        throw StepFailure("there is no trigger `\(name)`: correct `without-triggers`")
+        throw StepFailure("the trigger `\(name)` does not exist: correct `without-triggers`")
       }
       try db.execute(sql: "DROP TRIGGER \(quotedIdentifier(name))")
       return sql

@@ -47,7 +47,7 @@ extension PlannedMigration {
 
     /// Any value of a setting, such as a date.
     public static func value(_ value: PropertyListValue) -> Self { Self(content: .value(value)) }
-    /// A text that is no literal.
+    /// A text that is not a literal.
     public static func text(_ text: String) -> Self { .value(.string(text)) }
     /// One path, whatever is in its name: no part of it is a pattern.
     public static func path(_ path: ContainerPath) -> Self { .text(GlobPattern.escaped(path.description)) }

@@ -199,7 +199,7 @@ enum FuzzTarget: String, CaseIterable {
       { _ = try manifest.properties() }, { _ = try manifest.contentSize() },
       { try Manifest([manifest]).entries { _ in } },
       { _ = try Manifest([manifest]).kinds() },
-      { _ = try manifest.excluded() }, { _ = try manifest.skipped() }, { _ = try manifest.superseded() },
+      { _ = try manifest.excluded() }, { _ = try manifest.skipped() }, { _ = try manifest.replacedMembers() },
     ]
     for step in steps {
       do {

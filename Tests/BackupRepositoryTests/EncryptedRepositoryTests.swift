@@ -9,7 +9,7 @@ import Testing
 @testable import BackupRepository
 
 /// Repositories with encrypted archives, with keys at hand and without.
-@Suite(.everyPlace) struct SealedRepositoryTests {
+@Suite(.everyPlace) struct EncryptedRepositoryTests {
   private let lab: Lab
   private let identity: AgeIdentity
   private let keys: AgeKeys
@@ -28,14 +28,15 @@ import Testing
   private func add(
     _ name: String, instance: String = "box", time: String, id: String? = nil,
     app: String = "com.example.lab",
-    sealed: Bool = true
+    encrypted: Bool = true
   ) throws -> String {
     let archive = try HandmadeArchive(
       lab, id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance,
       time: time
     )
     let bytes = try archive.bytes()
-    try lab.store(name, sealed ? Age.seal(SecretBytes(bytes), to: .recipients([identity.recipient])) : bytes)
+    try lab.store(
+      name, encrypted ? Age.seal(SecretBytes(bytes), to: .recipients([identity.recipient])) : bytes)
     return path(name)
   }
 
@@ -67,7 +68,7 @@ import Testing
     // The header says something else than the name, which a key shows.
     try add(name, instance: "other", time: "2026-11-10T00:00:00Z")
     try add("by hand.tar.zst.age", time: "2026-11-12T00:00:00Z")
-    try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", sealed: false)
+    try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", encrypted: false)
     let blind = try Repository(lab.repository).list()
     #expect(blind.items.map(\.fileName) == ["plain.tar.zst"] && blind.unreadable.isEmpty)
     #expect(blind.locked.map(\.fileName) == [name, "by hand.tar.zst.age"])
@@ -91,7 +92,7 @@ import Testing
 
   @Test func whatIsSealedIsFoundByItsName() throws {
     let (box, one) = (mark("my box"), mark("red one"))
-    try add("plain.tar.zst", instance: "my box", time: "2026-11-13T00:00:00Z", sealed: false)
+    try add("plain.tar.zst", instance: "my box", time: "2026-11-13T00:00:00Z", encrypted: false)
     let first = try add(
       "com.example.lab_20261112T080000Z_0123abcd\(box).tar.zst.age", time: "2026-11-12T08:00:00Z")
     let newest = try add(
@@ -114,13 +115,13 @@ import Testing
   @Test func copiesOfOneArchiveAreOne() throws {
     let id = "0123456789abcdef0123456789abcdef"
     let time = "2026-11-14T08:00:00Z"
-    let plain = try add("a.tar.zst", time: time, id: id, sealed: false)
-    let sealed = try add(
+    let plain = try add("a.tar.zst", time: time, id: id, encrypted: false)
+    let encrypted = try add(
       "com.example.lab_20261114T080000Z_01234567\(mark("box")).tar.zst.age", time: time, id: id)
     for keys in [keys, AgeKeys()] {
       let listing = try Repository(lab.repository).list(keys: keys)
       #expect(listing.idLength() == 8)
-      #expect([plain, sealed].contains(try listing.find("01234567")))
+      #expect([plain, encrypted].contains(try listing.find("01234567")))
     }
     // Without the key the one that can be read stands for both, the newest too.
     let blind = try Repository(lab.repository).list()
@@ -173,19 +174,19 @@ import Testing
   @Test func aMarkOfTwoInstancesIsOfNeither() throws {
     let name = "com.example.lab_20261114T080000Z_0123abcd\(mark("box")).tar.zst.age"
     try add(name, time: "2026-11-14T08:00:00Z")
-    try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", sealed: false)
-    let sealed = { try #require(try Repository(lab.repository).list().locked.first?.label) }
-    #expect(try sealed().instance == "box" && sealed().mark == nil)
-    try add("claims.tar.zst", instance: "#" + mark("box"), time: "2026-11-13T00:00:00Z", sealed: false)
-    #expect(try sealed().instance == "#" + mark("box") && sealed().mark == mark("box"))
+    try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", encrypted: false)
+    let encrypted = { try #require(try Repository(lab.repository).list().locked.first?.label) }
+    #expect(try encrypted().instance == "box" && encrypted().mark == nil)
+    try add("claims.tar.zst", instance: "#" + mark("box"), time: "2026-11-13T00:00:00Z", encrypted: false)
+    #expect(try encrypted().instance == "#" + mark("box") && encrypted().mark == mark("box"))
     #expect(try Repository(lab.repository).forget(keeping: .last(1)).removed.isEmpty)
   }
 
   /// Two apps may have the same form in names: their headers tell them apart.
   @Test func appsOfOneFormAreTwo() throws {
     let form = ArchiveLabel.plain("a b")
-    try add("one.tar.zst", time: "2026-11-13T00:00:00Z", app: "a b", sealed: false)
-    let other = try add("two.tar.zst", time: "2026-11-14T00:00:00Z", app: form, sealed: false)
+    try add("one.tar.zst", time: "2026-11-13T00:00:00Z", app: "a b", encrypted: false)
+    let other = try add("two.tar.zst", time: "2026-11-14T00:00:00Z", app: form, encrypted: false)
     let listing = try Repository(lab.repository).list()
     #expect(try listing.find("a b/box@latest") == path("one.tar.zst"))
     #expect(try listing.find("\(form)/box@latest") == other)

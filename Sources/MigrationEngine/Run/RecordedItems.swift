@@ -6,7 +6,7 @@ import Formats
 import Foundation
 
 /// Vault items that a step changed, sealed to the recipients of the vault: neither names nor values are readable.
-struct SealedItems: Sendable, Codable, Equatable {
+struct RecordedItems: Sendable, Codable, Equatable {
   /// One item before and after; nil when it was or is absent.
   typealias Change = (before: VaultItem?, after: VaultItem?)
 
@@ -63,7 +63,7 @@ extension PriorValues {
     guard let items else { return [] }
     let changes = try items.open(on: stage)
     guard var vault = try stage.vault() ?? emptyVault(changes, stage) else {
-      return ["there is no vault: skipped"]
+      return ["the vault does not exist: skipped"]
     }
     var notes: [String] = []
     var returning: [(now: VaultItem, then: VaultItem)] = []
@@ -107,7 +107,7 @@ extension PriorValues {
   }
 
   /// The vault for restored items when the container has none any more.
-  private func emptyVault(_ changes: [SealedItems.Change], _ stage: StagedContainer) throws -> Vault? {
+  private func emptyVault(_ changes: [RecordedItems.Change], _ stage: StagedContainer) throws -> Vault? {
     guard changes.contains(where: { $0.after == nil }) else { return nil }
     return try Vault(new: stage.requireDeviceKeys("reverting a step on the vault"))
   }
@@ -115,7 +115,7 @@ extension PriorValues {
 
 extension VaultItem {
   /// An item that was written since, under the previous service or access group if it has the one that a change gave.
-  fileprivate func namedBack(_ change: SealedItems.Change) -> VaultItem? {
+  fileprivate func namedBack(_ change: RecordedItems.Change) -> VaultItem? {
     guard let before = change.before, let after = change.after else { return nil }
     var item = self
     for attribute in [VaultItem.Attribute.service, .accessGroup] where self[attribute] == after[attribute] {

@@ -1,26 +1,23 @@
-import AppContainer
-import AppStores
 import DrydockErrors
 import FileSystem
 import Formats
-import GRDB
 
 /// The schema that SQLDelight creates in an empty database: the CREATE statements of its `.sq` files. Labelled statements are
 /// queries, and INSERTs are rows.
-struct SQLDelightSources {
+package struct SQLDelightSources {
   private var tables: [SQLScript] = []
   private var views: [SQLScript] = []
   /// Indexes and triggers, which need the others.
   private var others: [SQLScript] = []
   /// The databases of old versions, `N.db`, that SQLDelight verifies its migrations with.
-  private(set) var databases: [(version: Int, path: String)] = []
+  package private(set) var databases: [(version: Int, path: String)] = []
 
   private static let sizeLimit = 4 << 20
 
   /// Reads a directory's `.sq` files at every depth.
   ///
   /// - Throws: ``DrydockError`` `catalog` when it has none with a CREATE statement.
-  init(_ path: String) throws {
+  package init(_ path: String) throws {
     let folder: Directory
     do { folder = try Directory(path) } catch let error as DrydockError where error.code == .notFound {
       throw DrydockError(.catalog, "the directory of SQLDelight's .sq files does not exist", path: path)
@@ -42,6 +39,9 @@ struct SQLDelightSources {
         .catalog, "no .sq file creates a table: name the directory of `.sq` files", path: path)
     }
   }
+
+  /// The statements in the order in which they can be run.
+  package var statements: [SQLScript] { tables + views + others }
 
   private mutating func add(_ bytes: [UInt8], file: String) {
     let script = SQLScript(bytes: SQLDelightText.stripped(bytes), file: file, firstLine: 1)
@@ -81,27 +81,16 @@ struct SQLDelightSources {
     }
     return nil
   }
-
-  /// The database that the app creates, in memory.
-  func fresh(_ configuration: ContainerConfiguration) throws -> DatabaseQueue {
-    let queue = try DatabaseQueue.fresh(configuration)
-    try queue.writeWithoutTransaction { db in
-      for script in tables + views + others {
-        try script.run(in: db) { StatementRules(source: $0, destructive: "the schema") }
-      }
-    }
-    return queue
-  }
 }
 
 /// What SQLDelight's files have that is not SQL: `import kotlin.…` lines, and the Kotlin type of a column after its SQL
 /// type (`flag INTEGER AS Boolean NOT NULL`). SQLDelight strips both before SQLite sees the statement.
-struct SQLDelightText {
+package struct SQLDelightText {
   private var bytes: [UInt8]
   private let tokens: [SQLToken]
 
   /// The text with blanks in their place, so that lines and columns stay.
-  static func stripped(_ bytes: [UInt8]) -> [UInt8] {
+  package static func stripped(_ bytes: [UInt8]) -> [UInt8] {
     var text = SQLDelightText(bytes: bytes, tokens: Array(SQLTokens(bytes)))
     text.strip()
     return text.bytes

@@ -8,7 +8,7 @@ import SystemPackage
 ///
 /// It has a new file key. Wrapping the old one for other recipients would take no time; but whoever could open the old
 /// file may have kept its file key, and would open the copy as well.
-package final class SealedCopy {
+package final class EncryptedCopy {
   private let file: FileDescriptor
   private let sink: ArchiveSink
   private let digest: SHA256.Digest
