@@ -3,6 +3,7 @@ import AppContainer
 import AppStores
 import ContainerTransaction
 import Cryptography
+import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
@@ -71,6 +72,30 @@ import Testing
       for (names, text) in kind.arguments where text == "required" || text.hasPrefix("required:") {
         for name in names.split(separator: ", ").map(String.init) {
           #expect(!isValid(given.filter { $0.key != .string(name) }), "\(kind.name) without \(name)")
+        }
+      }
+    }
+  }
+
+  @Test("Each argument that is declared is read: none of them may be null")
+  func unfit() throws {
+    // The word `null` is one of their values, or an empty mapping: the app's own settings.
+    let others = [
+      "defaults.compute if-missing", "vault.compute if-missing", "files.export-column replace-with",
+      "defaults.move from", "defaults.move to", "defaults.copy from", "defaults.copy to",
+    ]
+    for kind in Operations.all {
+      guard let example = kind.example else { continue }
+      let pairs = try #require(try YAMLDocument(text: example.step, file: "a").root?.mapping?.pairs)
+      let null = try #require(try YAMLDocument(text: "null", file: "a").root)
+      for name in kind.keys where !others.contains("\(kind.name) \(name)") {
+        let given = pairs.filter { $0.key.value != .string(name) }.map {
+          (key: $0.key.value, value: $0.value)
+        }
+        let node = YAMLNode(
+          given + [(key: .string(name), value: null)], at: YAMLPosition(file: "a", line: 1, column: 1))
+        #expect(throws: DrydockError.self, "\(kind.name) with \(name)") {
+          try kind.action(node, files: MigrationFiles(directory: "", isDirectory: true))
         }
       }
     }

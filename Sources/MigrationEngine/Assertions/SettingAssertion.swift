@@ -97,7 +97,7 @@ struct DefaultsAssertion: AssertionBody {
       wanted = exists ? "there" : "absent"
     case .type(let type):
       passed = value.map(type.includes) ?? false
-      wanted = ([.int, .integer, .array].contains(type) ? "an " : "a ") + type.rawValue
+      wanted = type.rawValue.withArticle
     case .before:
       passed = before == .setting(value, file: file)
       wanted = "what it was before"

@@ -8,40 +8,33 @@ struct ChangeDocuments: MigrationOperation {
     OperationKind(
       "defaults.patch",
       "Changes parts of a setting that is a dictionary or an array, or a JSON document or property list stored as text or data.",
-      [
-        "key": "required: the setting",
-        "patch": "required: a list of JSON Patch steps (RFC 6902)",
-      ], common: ["if-missing"] + DefaultsTarget.keys,
+      Argument<String>("key", "the setting"),
+      Argument<DocumentPatch>("patch", "a list of JSON Patch steps (RFC 6902)"), IfMissing.argument,
+      DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {editor: {fontName: Menlo, size: 12}}",
         step: "{key: editor, patch: [{op: move, from: /fontName, path: /font}, {op: remove, path: /size}]}",
         after: "settings: {editor: {font: Menlo}}")
-    ) { reader, _ in
-      let place = try Place.setting(
-        DefaultsTarget(reading: reader), key: reader.required("key").text("`key`"))
-      return try Self(reader, place, DocumentPatch(reader.required("patch"), "`patch`"))
+    ) { key, patch, ifMissing, target in
+      Self(name: "defaults.patch", place: .setting(target, key: key), rule: patch, ifMissing: ifMissing)
     },
     OperationKind(
       "files.patch",
       "Changes parts of a JSON file or a property list, with the steps of `defaults.patch`.",
-      [
-        "path": "required: the file, a pattern of files, or a list",
-        "patch": "required: steps as in `defaults.patch`",
-      ], common: ["if-missing"],
+      ContainerSelection.argument("the file, a pattern of files, or a list"),
+      Argument<DocumentPatch>("patch", "steps as in `defaults.patch`"), IfMissing.argument,
       example: OperationExample(
         before: "files: {Documents/index.json: '{\"a\": 1}'}",
         step: "{path: Documents/index.json, patch: [{op: replace, path: /a, value: 2}]}",
         after: "files: {Documents/index.json: '{\"a\": 2}'}")
-    ) { reader, _ in
-      let place = try Place.files(ContainerSelection.list(reader))
-      return try Self(reader, place, DocumentPatch(reader.required("patch"), "`patch`"))
-    },
+    ) { Self(name: "files.patch", place: .files($0), rule: $1, ifMissing: $2) },
     OperationKind(
       "defaults.document-migrate",
       "Migrates a versioned document, `{version, data}`, to its newest version.",
-      [
-        "key": "the setting, or",
-        "path": "the file: JSON or a property list; also a pattern, or a list",
+      Argument([
+        "key": "the setting, or", "path": "the file: JSON or a property list; also a pattern, or a list",
+      ]) { reader, _ in try Place(of: reader) },
+      Argument([
         "version-key": "the key of the version, an integer; default `version`",
         "data-key": "the key of the data; `''` if the fields are beside the version; default `data`",
         "versions": "required: by number, the changes from the previous version to each version",
@@ -49,13 +42,13 @@ struct ChangeDocuments: MigrationOperation {
         "unversioned":
           "the version of a document without `version-key`, which fails otherwise; if `data-key` is "
           + "missing too, the whole document is data and gets a wrapper",
-      ], common: ["if-missing"] + DefaultsTarget.keys,
+      ]) { reader, _ in try DocumentVersions(reading: reader) }, IfMissing.argument, DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {session: {version: 1, data: {name: x}}}",
         step: "{key: session, versions: {2: {steps: [{op: move, from: /name, path: /title}]}}}",
         after: "settings: {session: {version: 2, data: {title: x}}}")
-    ) { reader, _ in
-      try Self(reader, Place(of: reader), DocumentVersions(reading: reader))
+    ) { place, versions, ifMissing, _ in
+      Self(name: "defaults.document-migrate", place: place, rule: versions, ifMissing: ifMissing)
     },
   ]
 
@@ -80,11 +73,6 @@ struct ChangeDocuments: MigrationOperation {
   private let place: Place
   private let rule: any DocumentRule
   private let ifMissing: IfMissing
-
-  private init(_ reader: YAMLReader, _ place: Place, _ rule: any DocumentRule) throws {
-    (name, self.place, self.rule) = (reader.what, place, rule)
-    ifMissing = try reader.ifMissing()
-  }
 
   var effects: StepEffects {
     StepEffects(writing: rule is DocumentPatch ? .patch : .conversion, databases: .none)

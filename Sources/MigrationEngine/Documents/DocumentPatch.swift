@@ -2,7 +2,7 @@ import DrydockErrors
 import Formats
 
 /// A list of changes with the operations of JSON Patch (RFC 6902): add, remove, replace, move, copy, test.
-struct DocumentPatch: DocumentRule {
+struct DocumentPatch: DocumentRule, ArgumentValue {
   enum Verb: String, CaseIterable, Sendable { case add, remove, replace, move, copy, test }
 
   private struct Step: Sendable {
@@ -18,6 +18,8 @@ struct DocumentPatch: DocumentRule {
   private let steps: [Step]
   /// The prefix of all pointers.
   var base = JSONPointer(tokens: [])
+
+  init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws { try self.init(node, "`\(name)`") }
 
   init(_ node: YAMLNode, _ what: String) throws {
     steps = try node.elements(what).map { try Self.step($0, of: what) }

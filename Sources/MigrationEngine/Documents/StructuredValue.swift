@@ -41,7 +41,7 @@ enum ValueShape: Equatable {
     switch self {
     case .array: "an array"
     case .dictionary: "a dictionary"
-    case .single(let name): (name == "integer" ? "an " : name == "null" ? "" : "a ") + name
+    case .single(let name): name == "null" ? name : name.withArticle
     }
   }
 }

@@ -104,7 +104,7 @@ struct ArchivedFiles: ArchivePlace {
   private let ifExists: IfExists
 
   init(reading reader: YAMLReader) throws {
-    selections = try ContainerSelection.list(reader)
+    selections = try ContainerSelection.list(reader.required("path"), "`path`")
     ifMissing = try reader.ifMissing()
     ifExists = try reader.ifExists()
     switch (reader["to"], reader["extension"]) {

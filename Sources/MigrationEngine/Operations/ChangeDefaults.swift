@@ -7,37 +7,28 @@ struct SetDefaults: MigrationOperation {
     OperationKind(
       "defaults.set",
       "Writes settings. A setting that already has the value is left unchanged.",
-      [
-        "values": "required: keys and values"
-      ], common: ["if-exists"] + DefaultsTarget.keys,
+      Argument<PropertyListDictionary>("values", "keys and values"), IfExists.argument,
+      DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {theme: light}",
         step: "{values: {theme: sepia, reviewAt: !date 2026-12-01, tags: [a, b]}, if-exists: replace}",
         after: "settings: {theme: sepia, reviewAt: !date 2026-12-01, tags: [a, b]}")
-    ) { reader, _ in try Self(reader, ifExists: reader.ifExists()) },
+    ) { Self(name: "defaults.set", values: $0, ifExists: $1, target: $2) },
     OperationKind(
       "defaults.set-default",
       "Writes the settings that are absent.",
-      [
-        "values": "required: keys and values"
-      ], common: DefaultsTarget.keys,
+      Argument<PropertyListDictionary>("values", "keys and values"), DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {theme: sepia}", step: "{values: {theme: light, fontSize: 14}}",
         after: "settings: {theme: sepia, fontSize: 14}")
-    ) { reader, _ in try Self(reader, ifExists: nil) },
+    ) { Self(name: "defaults.set-default", values: $0, ifExists: nil, target: $1) },
   ]
 
   let name: String
-  private let target: DefaultsTarget
   private let values: PropertyListDictionary
   /// Nil when existing settings are kept without a note.
   private let ifExists: IfExists?
-
-  private init(_ reader: YAMLReader, ifExists: IfExists?) throws {
-    (name, self.ifExists) = (reader.what, ifExists)
-    target = try DefaultsTarget(reading: reader)
-    values = try reader.required("values").pairs("`values`").propertyListValues()
-  }
+  private let target: DefaultsTarget
 
   var effects: StepEffects { StepEffects(writing: .given) }
 
@@ -56,43 +47,44 @@ struct DeleteDefaults: MigrationOperation {
     OperationKind(
       "defaults.delete",
       "Deletes settings.",
-      [
-        "keys": "a list of names, or one name",
-        "prefix": "all settings that start with it; one of `keys` and `prefix` is required",
-        "destructive": "required",
-      ], common: ["if-missing"] + DefaultsTarget.keys,
+      Argument(
+        [
+          "keys": "a list of names, or one name",
+          "prefix": "all settings that start with it; one of `keys` and `prefix` is required",
+        ], read: Selection.init), IfMissing.argument, DefaultsTarget.argument, destroysData: true,
       example: OperationExample(
         before: "settings: {bookmark: 1, window.x: 2, theme: light}",
         step: "{keys: [bookmark], prefix: window., destructive: the system places windows now}",
         after: "settings: {theme: light}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
-  private let target: DefaultsTarget
-  private let names: [String]
-  private let prefix: String?
-  private let ifMissing: IfMissing
+  private struct Selection {
+    let names: [String]
+    let prefix: String?
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    guard reader["keys"] != nil || reader["prefix"] != nil else {
-      throw reader.position.error("defaults.delete needs `keys` or `prefix`")
+    init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
+      guard reader["keys"] != nil || reader["prefix"] != nil else {
+        throw reader.position.error("defaults.delete needs `keys` or `prefix`")
+      }
+      names = try reader.texts("keys") ?? []
+      prefix = try reader.text("prefix")
+      if let node = reader["prefix"], prefix?.isEmpty == true {
+        throw node.position.error("an empty prefix would delete every setting")
+      }
     }
-    target = try DefaultsTarget(reading: reader)
-    names = try reader.texts("keys") ?? []
-    prefix = try reader.text("prefix")
-    if let node = reader["prefix"], prefix?.isEmpty == true {
-      throw node.position.error("an empty prefix would delete every setting")
-    }
-    ifMissing = try reader.ifMissing()
-    try reader.requireReason()
   }
+
+  private let selection: Selection
+  private let ifMissing: IfMissing
+  private let target: DefaultsTarget
 
   var effects: StepEffects { StepEffects(announcedLoss: .everything) }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    for name in names where try edit.source(name, ifMissing) != nil { edit.values[name] = nil }
-    if let prefix {
+    for name in selection.names where try edit.source(name, ifMissing) != nil { edit.values[name] = nil }
+    if let prefix = selection.prefix {
       for name in try edit.keys(withPrefix: prefix, ifMissing) { edit.values[name] = nil }
     }
     return try edit.save(to: stage, &recorded)
@@ -104,39 +96,54 @@ struct TransferDefaults: MigrationOperation {
     OperationKind(
       "defaults.rename",
       "Renames settings.",
-      [
-        "keys": "required: old name: new name"
-      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      Argument(["keys": "required: old name: new name"]) { reader, _ in
+        try renames(reader.required("keys"), isInOneFile: true)
+      }, IfMissing.argument, IfExists.argument, DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {user_name: Ada}", step: "{keys: {user_name: username}}",
         after: "settings: {username: Ada}")
-    ) { reader, _ in try Self(renaming: reader) },
+    ) { Self("defaults.rename", isMove: true, ($3, $3), $0, $1, $2) },
     OperationKind(
       "defaults.move",
       "Moves settings from one settings file to another, for example from the app's own to those of an app group.",
-      transferArguments, common: ["if-missing", "if-exists"],
+      files, settings, IfMissing.argument, IfExists.argument,
       example: OperationExample(
         before: "settings: {theme: dark, size: 14}", step: "{to: {suite: group}, keys: [theme]}",
         after: "{settings: {size: 14}, group: {theme: dark}}")
-    ) { reader, _ in try Self(reader, isMove: true) },
+    ) { Self("defaults.move", isMove: true, $0, $1, $2, $3) },
     OperationKind(
       "defaults.copy",
       "Copies settings. Within one file a setting gets a second name.",
-      transferArguments, common: ["if-missing", "if-exists"],
+      files, settings, IfMissing.argument, IfExists.argument,
       example: OperationExample(
         before: "settings: {theme: dark}", step: "{to: {suite: group}, keys: {theme: previousTheme}}",
         after: "{settings: {theme: dark}, group: {previousTheme: dark}}")
-    ) { reader, _ in try Self(reader, isMove: false) },
+    ) { Self("defaults.copy", isMove: false, $0, $1, $2, $3) },
   ]
 
-  private static let transferArguments: KeyValuePairs = [
+  private static let files = Argument([
     "from, to":
       "the settings files, as `{suite: NAME}` or `{file: PATH}`; at least one is required, the other "
-      + "defaults to the app's own settings",
-    "keys": "a list of names, one name, or old name: new name; one of `keys`, `prefix` and `all` is required",
-    "prefix": "all settings that start with it",
-    "all": "`true`: all settings of the file",
-  ]
+      + "defaults to the app's own settings"
+  ]) { reader, _ in
+    guard reader["from"] != nil || reader["to"] != nil else {
+      throw reader.position.error(
+        "\(reader.what) needs `from` or `to`, as in `to: {suite: NAME}`; the other one is the app's own settings"
+      )
+    }
+    return (
+      from: try DefaultsTarget(reader["from"], "`from`", at: reader.position),
+      to: try DefaultsTarget(reader["to"], "`to`", at: reader.position)
+    )
+  }
+
+  private static let settings = Argument(
+    [
+      "keys":
+        "a list of names, one name, or old name: new name; one of `keys`, `prefix` and `all` is required",
+      "prefix": "all settings that start with it",
+      "all": "`true`: all settings of the file",
+    ], read: selection)
 
   private enum Selection: Sendable {
     case keys([(old: String, new: String)])
@@ -145,41 +152,24 @@ struct TransferDefaults: MigrationOperation {
   }
 
   let name: String
-  private let from, to: DefaultsTarget
-  private let selection: Selection
   /// Whether the settings are removed at the source.
   private let isMove: Bool
+  private let from, to: DefaultsTarget
+  private let selection: Selection
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
   var effects: StepEffects { StepEffects(writing: isMove ? .conversion : .replacement, databases: .none) }
 
-  private init(renaming reader: YAMLReader) throws {
-    (name, isMove) = (reader.what, true)
-    from = try DefaultsTarget(reading: reader)
-    to = from
-    let pairs = try Self.renames(reader.required("keys"))
-    selection = .keys(pairs.map { ($0.old, $0.new) })
-    for pair in pairs where pair.new.isExactly(pair.old) {
-      throw pair.position.error("`\(pair.old)` is the old and the new name")
-    }
-    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  private init(
+    _ name: String, isMove: Bool, _ files: (from: DefaultsTarget, to: DefaultsTarget), _ selection: Selection,
+    _ ifMissing: IfMissing, _ ifExists: IfExists
+  ) {
+    (self.name, self.isMove, self.selection) = (name, isMove, selection)
+    (from, to, self.ifMissing, self.ifExists) = (files.from, files.to, ifMissing, ifExists)
   }
 
-  private init(_ reader: YAMLReader, isMove: Bool) throws {
-    guard reader["from"] != nil || reader["to"] != nil else {
-      throw reader.position.error(
-        "\(reader.what) needs `from` or `to`, as in `to: {suite: NAME}`; the other one is the app's own settings"
-      )
-    }
-    (name, self.isMove) = (reader.what, isMove)
-    from = try DefaultsTarget(reader["from"], "`from`", at: reader.position)
-    to = try DefaultsTarget(reader["to"], "`to`", at: reader.position)
-    selection = try Self.selection(reader)
-    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
-  }
-
-  private static func selection(_ reader: YAMLReader) throws -> Selection {
+  private static func selection(_ reader: YAMLReader, _: MigrationFiles) throws -> Selection {
     let (key, node) = try reader.only(["keys", "prefix", "all"], needs: "`keys`, a `prefix`, or `all: true`")
     switch key {
     case "all":
@@ -192,25 +182,29 @@ struct TransferDefaults: MigrationOperation {
       }
       return .prefix(prefix)
     default:
-      if node.mapping != nil { return .keys(try renames(node).map { ($0.old, $0.new) }) }
+      if node.mapping != nil { return try renames(node) }
       var seen: Set<ExactText> = []
       return .keys(try node.texts("`keys`").filter { seen.insert(ExactText($0)).inserted }.map { ($0, $0) })
     }
   }
 
   /// Decodes a mapping from old names to different new ones.
-  private static func renames(
-    _ node: YAMLNode
-  ) throws -> [(old: String, new: String, position: YAMLPosition)] {
+  ///
+  /// - Parameter isInOneFile: whether a setting cannot keep its name.
+  private static func renames(_ node: YAMLNode, isInOneFile: Bool = false) throws -> Selection {
     var seen: Set<ExactText> = []
-    return try node.pairs("`keys`").pairs.map { pair in
+    let pairs = try node.pairs("`keys`").pairs.map { pair in
       let old = try pair.textKey("a setting's name")
       let new = try pair.value.text("the new name of `\(old)`")
       guard seen.insert(ExactText(new)).inserted else {
         throw pair.value.position.error("two settings become `\(new)`")
       }
-      return (old, new, pair.value.position)
+      if isInOneFile, new.isExactly(old) {
+        throw pair.value.position.error("`\(old)` is the old and the new name")
+      }
+      return (old: old, new: new)
     }
+    return .keys(pairs)
   }
 
   /// All values are read before any is written, so that names may be swapped.

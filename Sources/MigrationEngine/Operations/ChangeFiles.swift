@@ -9,25 +9,25 @@ struct TransferFiles: MigrationOperation {
     OperationKind(
       "files.move",
       "Moves a file, a directory, or a database with its sidecars and external data; the database becomes one consistent file.",
-      arguments, common: ["if-missing", "if-exists"],
+      arguments, IfMissing.argument, IfExists.argument,
       example: OperationExample(
         before: "files: {Documents/a.md: text}", step: "{from: Documents/a.md, to: Documents/Notes/a.md}",
         after: "files: {Documents/Notes/a.md: text}")
-    ) { reader, _ in try Self(reader, isMove: true) },
+    ) { try Self("files.move", isMove: true, $0, $1, $2) },
     OperationKind(
       "files.copy",
       "Copies a file, a directory, or a database with its external data; the database becomes one consistent file.",
-      arguments, common: ["if-missing", "if-exists"],
+      arguments, IfMissing.argument, IfExists.argument,
       example: OperationExample(
         before: "files: {Library/Plain.md: text}", step: "{from: Library/Plain.md, to: Documents/Plain.md}",
         after: "files: {Library/Plain.md: text, Documents/Plain.md: text}")
-    ) { reader, _ in try Self(reader, isMove: false) },
+    ) { try Self("files.copy", isMove: false, $0, $1, $2) },
   ]
-  private static let arguments: KeyValuePairs = [
+  private static let arguments = Argument([
     "from, to":
       "required: a path and its new path; or a pattern or a list, and the target directory, where each "
       + "keeps its name"
-  ]
+  ]) { reader, _ in try (from: reader.required("from"), to: reader.required("to")) }
 
   let name: String
   private let isMove: Bool
@@ -38,20 +38,19 @@ struct TransferFiles: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  private init(_ reader: YAMLReader, isMove: Bool) throws {
-    (name, self.isMove) = (reader.what, isMove)
-    let source = try reader.required("from")
-    from = try ContainerSelection.list(source, "`from`")
-    let target = try reader.required("to")
-    to = try target.containerPath("`to`")
-    single = source.sequence == nil ? from[0].path : nil
-    if let single {
-      guard to != single else { throw target.position.error("`from` and `to` are the same path") }
-      guard !to.isInside(single), !single.isInside(to) else {
-        throw target.position.error("one of `from` and `to` is inside the other")
-      }
+  private init(
+    _ name: String, isMove: Bool, _ paths: (from: YAMLNode, to: YAMLNode), _ ifMissing: IfMissing,
+    _ ifExists: IfExists
+  ) throws {
+    (self.name, self.isMove, self.ifMissing, self.ifExists) = (name, isMove, ifMissing, ifExists)
+    from = try ContainerSelection.list(paths.from, "`from`")
+    to = try paths.to.containerPath("`to`")
+    single = paths.from.sequence == nil ? from[0].path : nil
+    guard let single else { return }
+    guard to != single else { throw paths.to.position.error("`from` and `to` are the same path") }
+    guard !to.isInside(single), !single.isInside(to) else {
+      throw paths.to.position.error("one of `from` and `to` is inside the other")
     }
-    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 
   var effects: StepEffects {
@@ -176,25 +175,16 @@ struct DeleteFiles: MigrationOperation {
     OperationKind(
       "files.delete",
       "Deletes files and directories.",
-      [
-        "path": "required: a path, a pattern, or a list",
-        "destructive": "required",
-      ], common: ["if-missing"],
+      ContainerSelection.argument(), IfMissing.argument, destroysData: true,
       example: OperationExample(
         before: "files: {Documents/a.jpg: picture, Documents/a.md: text}",
         step: "{path: \"Documents/*.jpg\", destructive: the pictures are in the photo library now}",
         after: "files: {Documents/a.md: text}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
   private let paths: [ContainerSelection]
   private let ifMissing: IfMissing
-
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    paths = try ContainerSelection.list(reader)
-    ifMissing = try reader.ifMissing()
-    try reader.requireReason()
-  }
 
   var effects: StepEffects {
     StepEffects(
@@ -222,17 +212,16 @@ struct CreateDirectory: MigrationOperation {
     OperationKind(
       "files.create-directory",
       "Creates a directory and its missing parents.",
-      [
-        "path": "required",
-        "mode": "octal; default 0o755",
-        "if-exists":
-          "for a different kind of file at the path, or another mode; `replace` refuses a directory "
-          + "with content",
-      ],
+      Argument<ContainerPath>("path"),
+      Argument(["mode": "octal; default 0o755"]) { reader, _ in try reader.mode() },
+      Argument(
+        "if-exists",
+        "for a different kind of file at the path, or another mode; `replace` refuses a directory "
+          + "with content", default: IfExists.fail),
       example: OperationExample(
         before: "files: {}", step: "{path: Library/Attachments/New}",
         after: "files: {Library/Attachments/New/: directory}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
   private let path: ContainerPath
@@ -240,12 +229,6 @@ struct CreateDirectory: MigrationOperation {
   private let ifExists: IfExists
 
   var effects: StepEffects { StepEffects() }
-
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    path = try reader.required("path").containerPath("`path`")
-    mode = try reader.mode()
-    ifExists = try reader.ifExists()
-  }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     if let status = try stage.status(of: path), status.type == .directory {
@@ -266,41 +249,27 @@ struct CreateDirectory: MigrationOperation {
   }
 }
 
-extension YAMLReader {
-  /// The argument `mode`: permission bits in octal.
-  func mode() throws -> UInt16? {
-    guard let node = self["mode"] else { return nil }
-    let digits: Substring
-    switch node.scalar?.value {
-    case .integer where node.scalar?.source.hasPrefix("0o") == true:
-      digits = node.scalar?.source.dropFirst(2) ?? ""
-    case .string(let text): digits = text[...]
-    default: digits = ""
-    }
-    guard let mode = UInt16(digits, radix: 8), mode <= 0o7777 else {
-      throw node.position.error("`mode` is octal, such as 0o644, not \(node.summary)")
-    }
-    return mode
-  }
-}
-
 struct WriteFile: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.write",
       "Writes a file.",
-      [
-        "path": "required",
-        "text": "the content, as UTF-8, or",
-        "data": "the content, in base64, or",
-        "file": "a file of the migration's directory with the content",
-        "mode": "octal; default 0o644, or the mode of the replaced file",
-      ], common: ["if-exists"],
+      Argument<ContainerPath>("path"),
+      Argument(
+        [
+          "text": "the content, as UTF-8, or",
+          "data": "the content, in base64, or",
+          "file": "a file of the migration's directory with the content",
+        ], read: content),
+      Argument(["mode": "octal; default 0o644, or the mode of the replaced file"]) { reader, _ in
+        try reader.mode()
+      },
+      IfExists.argument,
       example: OperationExample(
         before: "files: {Documents/About.txt: old}",
         step: "{path: Documents/About.txt, text: These are your notes., if-exists: replace}",
         after: "files: {Documents/About.txt: These are your notes.}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
   private let path: ContainerPath
@@ -308,16 +277,13 @@ struct WriteFile: MigrationOperation {
   private let mode: UInt16?
   private let ifExists: IfExists
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    path = try reader.required("path").containerPath("`path`")
-    mode = try reader.mode()
-    ifExists = try reader.ifExists()
+  private static func content(_ reader: YAMLReader, _ files: MigrationFiles) throws -> [UInt8] {
     let (key, node) = try reader.only(
       ["text", "data", "file"], needs: "one of `text`, `data` and `file`")
     switch (key, node.scalar?.value) {
-    case ("text", _): content = Array(try node.text("`text`").utf8)
-    case ("file", _): content = try files.bytes(of: node.text("`file`"), namedAt: node.position)
-    case (_, .data(let bytes)): content = bytes
+    case ("text", _): return Array(try node.text("`text`").utf8)
+    case ("file", _): return try files.bytes(of: node.text("`file`"), namedAt: node.position)
+    case (_, .data(let bytes)): return bytes
     default: throw node.position.error("`data` is data in base64 (`!data AAEC`), not \(node.summary)")
     }
   }
@@ -352,31 +318,28 @@ struct SetAttributes: MigrationOperation {
     OperationKind(
       "files.set-backup-exclusion",
       "Sets or removes Apple's backup exclusion attribute.",
-      [
-        "path": "required: a path, a pattern, or a list",
-        "excluded": "required: `true` or `false`",
-      ], common: ["if-missing"],
+      ContainerSelection.argument(), Argument<Bool>("excluded", "`true` or `false`"), IfMissing.argument,
       example: OperationExample(
         before: "files: {Documents/a.tmp: x}", step: "{path: \"**/*.tmp\", excluded: true}",
         after: "{files: {Documents/a.tmp: x}, excluded: [Documents/a.tmp]}")
-    ) { reader, _ in
-      let isExcluded = try reader.required("excluded").boolean("`excluded`")
-      return try Self(reader) { $0.setAppleFlag(isExcluded) }
+    ) { paths, isExcluded, ifMissing in
+      Self(name: "files.set-backup-exclusion", paths: paths, ifMissing: ifMissing) {
+        $0.setAppleFlag(isExcluded)
+      }
     },
     OperationKind(
       "files.set-protection",
       "Sets the data protection class.",
-      [
-        "path": "required: a path, a pattern, or a list",
-        "class": "required: `complete`, `completeUnlessOpen`, `completeUntilFirstUserAuthentication`, "
-          + "`completeWhenUserInactive` or `none`",
-      ], common: ["if-missing"],
+      ContainerSelection.argument(),
+      Argument<ProtectionClass>(
+        "class",
+        "`complete`, `completeUnlessOpen`, `completeUntilFirstUserAuthentication`, "
+          + "`completeWhenUserInactive` or `none`"), IfMissing.argument,
       example: OperationExample(
         before: "files: {Documents/Diary.md: x}", step: "{path: Documents/Diary.md, class: complete}",
         after: "{files: {Documents/Diary.md: x}, protection: {Documents/Diary.md: complete}}")
-    ) { reader, _ in
-      let protection: ProtectionClass = try reader.requiredChoice("class")
-      return try Self(reader) { $0.protection = protection }
+    ) { paths, protection, ifMissing in
+      Self(name: "files.set-protection", paths: paths, ifMissing: ifMissing) { $0.protection = protection }
     },
   ]
 
@@ -386,11 +349,6 @@ struct SetAttributes: MigrationOperation {
   private let change: @Sendable (inout FileMetadata) -> Void
 
   var effects: StepEffects { StepEffects() }
-
-  private init(_ reader: YAMLReader, change: @escaping @Sendable (inout FileMetadata) -> Void) throws {
-    (name, self.change) = (reader.what, change)
-    (paths, ifMissing) = try (ContainerSelection.list(reader), reader.ifMissing())
-  }
 
   /// - Throws: ``StepFailure`` when a path cannot have the attribute.
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {

@@ -9,87 +9,74 @@ struct ChangeVaultItems: MigrationOperation {
     OperationKind(
       "vault.rename",
       "Changes the service or account of items.",
-      [
-        "to": "required: a new `service`, a new `account`, or both; for items selected by a prefix also a "
-          + "new `service-prefix` or `account-prefix`"
-      ], common: ["if-missing", "if-exists"] + VaultSelection.keys,
+      Argument<YAMLNode>(
+        "to",
+        "a new `service`, a new `account`, or both; for items selected by a prefix also a "
+          + "new `service-prefix` or `account-prefix`"),
+      IfMissing.argument, IfExists.argument, VaultSelection.argument,
       example: OperationExample(
         before: "vault: {auth: secret}", step: "{service: s, account: auth, to: {account: session}}",
         after: "vault: {session: secret}")
-    ) { reader, _ in
-      let selection = try VaultSelection(reading: reader)
-      return try Self(reader, selection, Self.renaming(selection, reader.required("to")))
+    ) { to, ifMissing, ifExists, selection in
+      Self("vault.rename", selection, ifMissing, ifExists, change: try renaming(selection, to))
     },
     OperationKind(
       "vault.move-to",
       "Moves items to another access group.",
-      [
-        "to": "required: the access group; `''` for the app's own"
-      ], common: ["if-missing", "if-exists"] + VaultSelection.keys,
+      Argument<String>("to", "the access group; `''` for the app's own"), IfMissing.argument,
+      IfExists.argument, VaultSelection.argument,
       example: OperationExample(
         before: "vault: {auth: secret}", step: "{service: s, to: group.com.example}",
         after: "vault: {auth: {value: secret, access-group: group.com.example}}")
-    ) { reader, _ in
-      // Empty for the app's own.
-      let group = try reader.required("to").text("`to`")
-      return try Self(reader, VaultSelection(reading: reader)) { $0.accessGroup = group }
+    ) { group, ifMissing, ifExists, selection in
+      Self("vault.move-to", selection, ifMissing, ifExists) { $0.accessGroup = group }
     },
     OperationKind(
       "vault.set-accessibility",
       "Sets the accessibility class of items.",
-      [
-        "accessible": "required: the class"
-      ], common: ["if-missing"] + VaultSelection.keys,
+      Argument<VaultItem.Accessibility>("accessible", "the class"), IfMissing.argument,
+      VaultSelection.argument,
       example: OperationExample(
         before: "vault: {auth: secret}", step: "{service: s, accessible: afterFirstUnlockThisDeviceOnly}",
         after: "vault: {auth: {value: secret, accessible: afterFirstUnlockThisDeviceOnly}}")
-    ) { reader, _ in
-      let selection = try VaultSelection(reading: reader)
-      let accessibility: VaultItem.Accessibility = try reader.requiredChoice("accessible")
-      return try Self(reader, selection) { $0.accessibility = accessibility }
+    ) { accessibility, ifMissing, selection in
+      Self("vault.set-accessibility", selection, ifMissing) { $0.accessibility = accessibility }
     },
     OperationKind(
       "vault.set-access-control",
       "Sets what a user must present to read items: the flags of access control.",
-      [
+      Argument([
         "access-control": "required: a list of flags, or one flag; `[]` removes the access control"
-      ], common: ["if-missing"] + VaultSelection.keys,
+      ]) { reader, _ in try accessControl(reader.required("access-control")) },
+      IfMissing.argument, VaultSelection.argument,
       example: OperationExample(
         before: "vault: {auth: secret}", step: "{service: s, access-control: [userPresence]}",
         after: "vault: {auth: {value: secret, access-control: userPresence}}")
-    ) { reader, _ in
-      let selection = try VaultSelection(reading: reader)
-      let control = try accessControl(reader.required("access-control"))
-      return try Self(reader, selection) { $0.accessControl = control }
+    ) { control, ifMissing, selection in
+      Self("vault.set-access-control", selection, ifMissing) { $0.accessControl = control }
     },
     OperationKind(
       "vault.set-synchronizable",
       "Sets whether the keychain copies items to the user's other devices.",
-      [
-        "to": "required: `true` or `false`"
-      ], common: ["if-missing", "if-exists"] + VaultSelection.keys,
+      Argument<Bool>("to", "`true` or `false`"), IfMissing.argument, IfExists.argument,
+      VaultSelection.argument,
       example: OperationExample(
         before: "vault: {auth: secret}", step: "{service: s, account: auth, to: true}",
         after: "vault: {auth: {value: secret, synchronizable: true}}")
-    ) { reader, _ in
-      let isSynchronizable = try reader.required("to").boolean("`to`")
-      return try Self(reader, VaultSelection(reading: reader)) { $0.isSynchronizable = isSynchronizable }
+    ) { isSynchronizable, ifMissing, ifExists, selection in
+      Self("vault.set-synchronizable", selection, ifMissing, ifExists) {
+        $0.isSynchronizable = isSynchronizable
+      }
     },
     OperationKind(
       "vault.delete",
       "Deletes items.",
-      [
-        "destructive": "required"
-      ], common: ["if-missing"] + VaultSelection.keys,
+      IfMissing.argument, VaultSelection.argument, destroysData: true,
       example: OperationExample(
         before: "vault: {auth: secret, old: token}",
         step: "{service: s, account: old, destructive: the server takes these tokens no longer}",
         after: "vault: {auth: secret}")
-    ) { reader, _ in
-      let action = try Self(reader, VaultSelection(reading: reader), nil)
-      try reader.requireReason()
-      return action
-    },
+    ) { Self("vault.delete", $1, $0, change: nil) },
   ]
 
   private typealias Change = @Sendable (inout VaultItem) -> Void
@@ -101,9 +88,12 @@ struct ChangeVaultItems: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  private init(_ reader: YAMLReader, _ selection: VaultSelection, _ change: Change?) throws {
-    (name, self.selection, self.change) = (reader.what, selection, change)
-    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  private init(
+    _ name: String, _ selection: VaultSelection, _ ifMissing: IfMissing, _ ifExists: IfExists = .fail,
+    change: Change?
+  ) {
+    (self.name, self.selection, self.change) = (name, selection, change)
+    (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
   }
 
   /// The flags of a list; nil when it is empty.
@@ -168,98 +158,103 @@ struct ConvertVaultItems: MigrationOperation {
     OperationKind(
       "vault.convert",
       "Converts text items to JSON documents with named fields. Keys are sorted.",
-      [
-        "fields": "required: the field for the text; or, with `separator`, the fields for its parts",
-        "separator": "the separator of the parts",
-        "with": "additional fields, the same for each item",
-        "unmapped":
-          "for a value that is not UTF-8, is already a JSON document, or has another number of parts: "
-          + "`fail` (default), `keep`, `delete`",
-      ], common: ["if-missing"] + VaultSelection.keys,
+      Argument(
+        [
+          "fields": "required: the field for the text; or, with `separator`, the fields for its parts",
+          "separator": "the separator of the parts",
+          "with": "additional fields, the same for each item",
+        ], read: Form.init),
+      Argument(
+        "unmapped",
+        "for a value that is not UTF-8, is already a JSON document, or has another number of parts: "
+          + "`fail` (default), `keep`, `delete`", default: Unmapped.fail),
+      IfMissing.argument, VaultSelection.argument,
       example: OperationExample(
         before: "vault: {mail: \"ada:secret\"}",
         step: "{service: s, account: mail, fields: [user, password], separator: \":\"}",
         after: "vault: {mail: '{\"password\":\"secret\",\"user\":\"ada\"}'}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
-  private let selection: VaultSelection
-  /// The field of the text, or those of its parts.
-  private let fields: [String]
-  private let separator: String?
-  /// More fields, the same for every item.
-  private let constants: [(key: String, value: JSONValue)]
+  private let form: Form
   private let unmapped: Unmapped
   private let ifMissing: IfMissing
-
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    selection = try VaultSelection(reading: reader)
-    let node = try reader.required("fields")
-    let fields = try node.texts("`fields`")
-    self.fields = fields
-    separator = try reader.text("separator")
-    if fields.isEmpty || Set(fields).count < fields.count {
-      throw node.position.error("`fields` names each field of the document once")
-    }
-    if fields.count > 1, separator?.isEmpty ?? true {
-      throw node.position.error("more than one field needs a `separator` that splits the text")
-    }
-    if fields.count == 1, let node = reader["separator"] {
-      throw node.position.error("`separator` splits the text into several fields: name them in `fields`")
-    }
-    constants = try (reader["with"]?.pairs("`with`").pairs ?? []).map { pair in
-      if fields.contains(pair.key.source) {
-        throw pair.keyPosition.error("`\(pair.key.source)` is one of `fields`, too")
-      }
-      return (try pair.textKey("a field's name"), try pair.value.jsonValue())
-    }
-    unmapped = try reader.choice("unmapped") ?? .fail
-    ifMissing = try reader.ifMissing()
-  }
+  private let selection: VaultSelection
 
   var effects: StepEffects { StepEffects(needsVault: true) }
 
-  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
-    try PriorValues.required(recorded).revertItems(on: stage, inverse: text)
-  }
-
-  /// The text of a document with exactly these fields; nil for other documents.
-  private func text(of item: VaultItem) -> SecretBytes? {
-    guard let document = object(in: item), document.members.count == fields.count + constants.count,
-      constants.allSatisfy({ document[$0.key] != nil })
-    else { return nil }
-    let parts = fields.compactMap { field -> String? in
-      if case .string(let text) = document[field] { text.text } else { nil }
-    }
-    guard parts.count == fields.count else { return nil }
-    var bytes = Array(parts.joined(separator: separator ?? "").utf8)
-    return SecretBytes(wiping: &bytes)
-  }
-
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try VaultEdit(stage)
-    try edit.convert(edit.items(selection, ifMissing), unmapped, by: document)
+    try edit.convert(edit.items(selection, ifMissing), unmapped, by: form.document)
     return try edit.save(to: stage, &recorded)
   }
 
-  private func document(of item: VaultItem) throws -> SecretBytes {
-    guard let text = item.value.withBytes({ String(validating: $0, as: UTF8.self) }) else {
-      throw ValueMismatch(reason: "its value is not UTF-8")
-    }
-    if object(in: item) != nil { throw ValueMismatch(reason: "its value is a JSON document already") }
-    let parts = separator.map { text.components(separatedBy: $0) } ?? [text]
-    guard parts.count == fields.count else {
-      let count = parts.count == 1 ? "1 part" : "\(parts.count) parts"
-      throw ValueMismatch(reason: "its value has \(count), and \(fields.count) fields are named")
-    }
-    let members = constants + zip(fields, parts).map { ($0, JSONValue.string(JSONString($1))) }
-    let document = JSONObject(members.sorted { $0.key < $1.key })
-    var bytes = JSONDocument(.object(document), isIndented: false).bytes
-    return SecretBytes(wiping: &bytes)
+  func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
+    try PriorValues.required(recorded).revertItems(on: stage, inverse: form.text)
   }
 
-  private func object(in item: VaultItem) -> JSONObject? {
-    let document = item.value.withBytes { try? JSONDocument(bytes: Array($0)) }
-    if case .object(let object) = document?.value { return object } else { return nil }
+  /// The documents that the texts become.
+  private struct Form {
+    /// The field of the text, or those of its parts.
+    let fields: [String]
+    let separator: String?
+    /// More fields, the same for every item.
+    let constants: [(key: String, value: JSONValue)]
+
+    init(_ reader: YAMLReader, _: MigrationFiles) throws {
+      let node = try reader.required("fields")
+      let fields = try node.texts("`fields`")
+      self.fields = fields
+      separator = try reader.text("separator")
+      if fields.isEmpty || Set(fields).count < fields.count {
+        throw node.position.error("`fields` names each field of the document once")
+      }
+      if fields.count > 1, separator?.isEmpty ?? true {
+        throw node.position.error("more than one field needs a `separator` that splits the text")
+      }
+      if fields.count == 1, let node = reader["separator"] {
+        throw node.position.error("`separator` splits the text into several fields: name them in `fields`")
+      }
+      constants = try (reader["with"]?.pairs("`with`").pairs ?? []).map { pair in
+        if fields.contains(pair.key.source) {
+          throw pair.keyPosition.error("`\(pair.key.source)` is one of `fields`, too")
+        }
+        return (try pair.textKey("a field's name"), try pair.value.jsonValue())
+      }
+    }
+
+    /// The text of a document with exactly these fields; nil for other documents.
+    func text(of item: VaultItem) -> SecretBytes? {
+      guard let document = object(in: item), document.members.count == fields.count + constants.count,
+        constants.allSatisfy({ document[$0.key] != nil })
+      else { return nil }
+      let parts = fields.compactMap { field -> String? in
+        if case .string(let text) = document[field] { text.text } else { nil }
+      }
+      guard parts.count == fields.count else { return nil }
+      var bytes = Array(parts.joined(separator: separator ?? "").utf8)
+      return SecretBytes(wiping: &bytes)
+    }
+
+    func document(of item: VaultItem) throws -> SecretBytes {
+      guard let text = item.value.withBytes({ String(validating: $0, as: UTF8.self) }) else {
+        throw ValueMismatch(reason: "its value is not UTF-8")
+      }
+      if object(in: item) != nil { throw ValueMismatch(reason: "its value is a JSON document already") }
+      let parts = separator.map { text.components(separatedBy: $0) } ?? [text]
+      guard parts.count == fields.count else {
+        let count = parts.count == 1 ? "1 part" : "\(parts.count) parts"
+        throw ValueMismatch(reason: "its value has \(count), and \(fields.count) fields are named")
+      }
+      let members = constants + zip(fields, parts).map { ($0, JSONValue.string(JSONString($1))) }
+      let document = JSONObject(members.sorted { $0.key < $1.key })
+      var bytes = JSONDocument(.object(document), isIndented: false).bytes
+      return SecretBytes(wiping: &bytes)
+    }
+
+    private func object(in item: VaultItem) -> JSONObject? {
+      let document = item.value.withBytes { try? JSONDocument(bytes: Array($0)) }
+      if case .object(let object) = document?.value { return object } else { return nil }
+    }
   }
 }

@@ -9,25 +9,26 @@ struct ExportColumn: MigrationOperation {
     OperationKind(
       "files.export-column",
       "Writes each value of a column, text or data, to a file.",
-      [
+      Argument([
         "database, table, column":
           "required: a database of `drydock.yaml`, and the column of a table with row IDs",
         "where": "a condition on the rows; rows with NULL in the column are left out",
         "to": "required: a SQL expression over the columns of a row, which gives the path of its file",
-        "replace-with": "required: what the column has afterwards: `path`, `null`, or `keep` for the value",
-        "if-missing": "of the database or of a value",
-        "if-exists": "of a file",
-      ],
+      ]) { reader, _ in try ColumnFiles(reading: reader, path: "to", needsValue: true) },
+      Argument<Replacement>(
+        "replace-with", "what the column has afterwards: `path`, `null`, or `keep` for the value"),
+      Argument("if-missing", "of the database or of a value", default: IfMissing.skip),
+      Argument("if-exists", "of a file", default: IfExists.fail),
       example: OperationExample(
         before: "sql: CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, 'x')",
         step: "{database: notes, table: photo, column: image, to: \"'Library/' || id || '.jpg'\", "
           + "replace-with: path}",
         after: "{files: {Library/1.jpg: x}, rows: {SELECT image FROM photo: Library/1.jpg}}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
   /// What the column has afterwards.
-  private enum Replacement: String, CaseIterable { case path, null, keep }
+  private enum Replacement: String, CaseIterable, ArgumentValue { case path, null, keep }
 
   private let files: ColumnFiles
   private let replacement: Replacement
@@ -36,12 +37,6 @@ struct ExportColumn: MigrationOperation {
 
   var effects: StepEffects { StepEffects(writing: .replacement) }
   var kind: StepKind { .column(files) }
-
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    self.files = try ColumnFiles(reading: reader, path: "to", needsValue: true)
-    replacement = try reader.requiredChoice("replace-with")
-    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
-  }
 
   /// All paths are checked before any file is written.
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
@@ -140,25 +135,25 @@ struct ImportColumn: MigrationOperation {
     OperationKind(
       "files.import-column",
       "Makes files the values of a column.",
-      [
+      Argument([
         "database, table, column, where": "as in `files.export-column`",
         "from": "required: a SQL expression that gives the path of a row's file; a row where it is NULL is "
           + "left unchanged",
-        "as": "`data` (default), or `text`: the file must be UTF-8",
-        "files": "required: what happens to the files: `remove` or `keep`",
-        "if-missing": "of the database or of a file",
-        "if-exists": "of a value other than NULL and the path",
-      ],
+      ]) { reader, _ in try ColumnFiles(reading: reader, path: "from", needsValue: false) },
+      Argument("as", "`data` (default), or `text`: the file must be UTF-8", default: Form.data),
+      Argument<Files>("files", "what happens to the files: `remove` or `keep`"),
+      Argument("if-missing", "of the database or of a file", default: IfMissing.skip),
+      Argument("if-exists", "of a value other than NULL and the path", default: IfExists.fail),
       example: OperationExample(
         before: "{sql: \"CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, "
           + "'Library/1.jpg')\", files: {Library/1.jpg: x}}",
         step: "{database: notes, table: photo, column: image, from: image, as: text, files: remove}",
         after: "rows: {SELECT image FROM photo: x}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
-  private enum Form: String, CaseIterable { case data, text }
-  private enum Files: String, CaseIterable { case remove, keep }
+  private enum Form: String, CaseIterable, ArgumentValue { case data, text }
+  private enum Files: String, CaseIterable, ArgumentValue { case remove, keep }
 
   private let files: ColumnFiles
   private let form: Form
@@ -169,13 +164,6 @@ struct ImportColumn: MigrationOperation {
 
   var kind: StepKind { .column(files) }
   var effects: StepEffects { StepEffects() }
-
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    self.files = try ColumnFiles(reading: reader, path: "from", needsValue: false)
-    form = try reader.choice("as") ?? .data
-    after = try reader.requiredChoice("files")
-    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
-  }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     try files.place.change(on: stage, ifMissing) { db in

@@ -4,33 +4,43 @@ import Cryptography
 import Formats
 
 /// What to do when a value that an expression needs does not exist.
-enum IfParameterMissing: String, CaseIterable, Sendable { case skip, fail, null }
+enum IfParameterMissing: String, CaseIterable, ArgumentValue { case skip, fail, null }
 
 struct ComputeDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(
       "defaults.compute",
       "Writes settings that SQLite [computes](Migrations.md#computed-values) from settings.",
-      [
-        "key, value": "the setting, and a SQL expression with settings as parameters (`:user_name`); or",
-        "values": "several: setting: expression, or setting: `{value, type}`. All expressions are evaluated "
-          + "before any setting is written",
-        "type": "with `key`: `string` (or `text`), `integer`, `real`, `boolean`, `date`, `data`, `array`, "
-          + "`dictionary`, Android's `int`, `long`, `float`, `set`; any other value fails; default: the "
-          + "type that SQLite gives",
-        "parameters": "parameter: setting, for settings whose names are not SQL names",
-        "if-null":
-          "for a result that is NULL: `fail` (default); `keep`: leave the setting unchanged; `delete` "
-          + "it",
-        "if-missing":
-          "of a setting in the expression: `skip` (default), `fail`, or `null`: its value is NULL",
-        "if-exists": "as usual; a setting that an expression of the step reads is replaced without it",
-      ], common: DefaultsTarget.keys,
+      Argument(
+        [
+          "key, value": "the setting, and a SQL expression with settings as parameters (`:user_name`); or",
+          "values":
+            "several: setting: expression, or setting: `{value, type}`. All expressions are evaluated "
+            + "before any setting is written",
+          "type": "with `key`: `string` (or `text`), `integer`, `real`, `boolean`, `date`, `data`, `array`, "
+            + "`dictionary`, Android's `int`, `long`, `float`, `set`; any other value fails; default: the "
+            + "type that SQLite gives",
+        ], read: results),
+      Argument(["parameters": "parameter: setting, for settings whose names are not SQL names"]) {
+        reader, _ in
+        try ExpressionParameters(reader["parameters"])
+      },
+      Argument(
+        "if-null",
+        "for a result that is NULL: `fail` (default); `keep`: leave the setting unchanged; `delete` it",
+        default: Unmapped.fail),
+      Argument(
+        "if-missing",
+        "of a setting in the expression: `skip` (default), `fail`, or `null`: its value is NULL",
+        default: IfParameterMissing.skip),
+      Argument(
+        "if-exists", "as usual; a setting that an expression of the step reads is replaced without it",
+        default: IfExists.fail), DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {first_name: Ada, last_name: Lovelace}",
         step: "{key: full_name, value: \":first_name || ' ' || :last_name\", type: text}",
         after: "settings: {first_name: Ada, last_name: Lovelace, full_name: Ada Lovelace}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
   private struct Result: Sendable {
@@ -39,30 +49,29 @@ struct ComputeDefaults: MigrationOperation {
     let type: SettingType?
   }
 
-  private let parameters: ExpressionParameters
-  private let target: DefaultsTarget
   private let results: [Result]
+  private let parameters: ExpressionParameters
   /// The settings of parameters that have other names.
   private let settings: [String: String]
   private let ifNull: Unmapped
   private let ifMissing: IfParameterMissing
   private let ifExists: IfExists
+  private let target: DefaultsTarget
 
   private var expressions: [SQLExpression] { results.map(\.expression) }
   var kind: StepKind { .computing(expressions, parameters) }
   var effects: StepEffects { StepEffects() }
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    results = try Self.results(reader)
-    parameters = try ExpressionParameters(reader["parameters"])
+  private init(
+    _ results: [Result], _ parameters: ExpressionParameters, _ ifNull: Unmapped,
+    _ ifMissing: IfParameterMissing, _ ifExists: IfExists, _ target: DefaultsTarget
+  ) throws {
+    (self.results, self.parameters, self.target) = (results, parameters, target)
     settings = try parameters.map { name, node in try node.text("the setting of `:\(name)`") }
-    ifNull = try reader.choice("if-null") ?? .fail
-    ifMissing = try reader.choice("if-missing") ?? .skip
-    ifExists = try reader.ifExists()
+    (self.ifNull, self.ifMissing, self.ifExists) = (ifNull, ifMissing, ifExists)
   }
 
-  private static func results(_ reader: YAMLReader) throws -> [Result] {
+  private static func results(_ reader: YAMLReader, _: MigrationFiles) throws -> [Result] {
     let (name, node) = try reader.only(
       ["key", "values"], needs: "`key` and `value`, or `values` (setting: expression)")
     if name == "key" {
@@ -153,42 +162,45 @@ struct ComputeVaultItems: MigrationOperation {
     OperationKind(
       "vault.compute",
       "Gives items a value that SQLite [computes](Migrations.md#computed-values) from items.",
-      [
-        "value": "required: a SQL expression; `:value` is the item's value",
-        "parameters": "parameter: the selection of another item, whose value it has",
-        "if-null": "for a result that is NULL: `fail` (default), `keep`, `delete`",
-        "if-missing": "of an item: `skip` (default), `fail`, or `null`: the value of a parameter is NULL",
-      ], common: VaultSelection.keys,
+      Argument<SQLExpression>("value", "a SQL expression; `:value` is the item's value"),
+      Argument(["parameters": "parameter: the selection of another item, whose value it has"]) { reader, _ in
+        try ExpressionParameters(reader["parameters"], known: own)
+      },
+      Argument(
+        "if-null", "for a result that is NULL: `fail` (default), `keep`, `delete`", default: Unmapped.fail),
+      Argument(
+        "if-missing", "of an item: `skip` (default), `fail`, or `null`: the value of a parameter is NULL",
+        default: IfParameterMissing.skip), VaultSelection.argument,
       example: OperationExample(
         before: "vault: {auth: secret}", step: "{service: s, account: auth, value: \"'Bearer ' || :value\"}",
         after: "vault: {auth: Bearer secret}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
   /// The parameters that mean the item itself.
   private static let own: Set = ["value", "service", "account", "label", "access_group"]
 
-  private let parameters: ExpressionParameters
-  private let selection: VaultSelection
   private let expression: SQLExpression
+  private let parameters: ExpressionParameters
   /// The other items that parameters take their values from.
   private let others: [String: VaultSelection]
   private let ifNull: Unmapped
   private let ifMissing: IfParameterMissing
+  private let selection: VaultSelection
 
   var kind: StepKind { .computing([expression], parameters) }
   var effects: StepEffects { StepEffects(needsVault: true) }
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    selection = try VaultSelection(reading: reader)
-    expression = try SQLExpression(reader.required("value"), "`value`")
-    parameters = try ExpressionParameters(reader["parameters"], known: Self.own)
+  private init(
+    _ expression: SQLExpression, _ parameters: ExpressionParameters, _ ifNull: Unmapped,
+    _ ifMissing: IfParameterMissing, _ selection: VaultSelection
+  ) throws {
+    (self.expression, self.parameters, self.selection) = (expression, parameters, selection)
+    (self.ifNull, self.ifMissing) = (ifNull, ifMissing)
     others = try parameters.map { name, node in
       try VaultSelection(
         reading: YAMLReader(node, what: "`\(name)` of `parameters`", keys: VaultSelection.keys))
     }
-    ifNull = try reader.choice("if-null") ?? .fail
-    ifMissing = try reader.choice("if-missing") ?? .skip
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {

@@ -86,8 +86,7 @@ extension SettingType {
     switch self {
     case .string: "text"
     case .data: "data"
-    case .integer, .int, .array: "an \(rawValue)"
-    default: "a \(rawValue)"
+    default: rawValue.withArticle
     }
   }
 

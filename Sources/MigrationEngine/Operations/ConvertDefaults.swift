@@ -9,21 +9,27 @@ struct ConvertDefaults: MigrationOperation {
     OperationKind(
       "defaults.convert",
       "Changes a setting's type, or maps its value, in place or under a new name.",
-      [
-        "key": "required: the setting",
-        "to": "its new name; default `key`",
-        "type": "`string`, `integer`, `real`, `boolean`, `date`, `data`; for Android also `int`, `long`, "
-          + "`float`, `set`",
-        "map": "old value: new value; either `type` or `map`",
-        "unmapped":
-          "for a value without a counterpart: `fail` (default); `keep`: keep the value, under the new "
-          + "name; `delete`",
-      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      Argument<String>("key", "the setting"), Argument<String?>("to", "its new name; default `key`"),
+      Argument(
+        [
+          "type": "`string`, `integer`, `real`, `boolean`, `date`, `data`; for Android also `int`, `long`, "
+            + "`float`, `set`",
+          "map": "old value: new value; either `type` or `map`",
+        ], read: rule),
+      Argument(
+        "unmapped",
+        "for a value without a counterpart: `fail` (default); `keep`: keep the value, under the new "
+          + "name; `delete`", default: Unmapped.fail), IfMissing.argument, IfExists.argument,
+      DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {fontSize: 14}",
         step: "{key: fontSize, to: textSize, map: {14: medium, 18: large}}",
-        after: "settings: {textSize: medium}"),
-      decode: Self.init)
+        after: "settings: {textSize: medium}")
+    ) { key, to, rule, unmapped, ifMissing, ifExists, target in
+      Self(
+        key: key, to: to ?? key, rule: rule, unmapped: unmapped, ifMissing: ifMissing, ifExists: ifExists,
+        target: target)
+    }
   ]
 
   private enum Rule: Sendable {
@@ -31,29 +37,21 @@ struct ConvertDefaults: MigrationOperation {
     case map(ValueMap)
   }
 
-  private let target: DefaultsTarget
   private let key, to: String
   private let rule: Rule
   private let unmapped: Unmapped
   private let ifMissing: IfMissing
   private let ifExists: IfExists
+  private let target: DefaultsTarget
 
   var effects: StepEffects {
     StepEffects(converted: to == key ? [] : [key, to])
   }
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    key = try reader.required("key").text("`key`")
-    to = try reader.text("to") ?? key
+  private static func rule(_ reader: YAMLReader, _: MigrationFiles) throws -> Rule {
     let node = try reader.only(["type", "map"], needs: "`type` or `map`").node
-    if let type: SettingType = try reader.choice("type") {
-      rule = .type(type)
-    } else {
-      rule = .map(try ValueMap(node))
-    }
-    unmapped = try reader.choice("unmapped") ?? .fail
-    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+    if let type: SettingType = try reader.choice("type") { return .type(type) }
+    return .map(try ValueMap(node))
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {

@@ -7,7 +7,7 @@ import Formats
 
 /// The settings file of a step or a check: the app's own, a suite of `drydock.yaml` (a file named there, or a group), or
 /// any file.
-struct DefaultsTarget: Sendable {
+struct DefaultsTarget: ArgumentGroup {
   static let keys = ["suite", "file", "if-damaged"]
 
   /// What to do with a file that cannot be read.
@@ -224,7 +224,12 @@ extension Redactor {
 }
 
 extension PropertyListValue {
-  var nounPhrase: String { (["integer", "int", "array"].contains(typeName) ? "an " : "a ") + typeName }
+  var nounPhrase: String { typeName.withArticle }
+}
+
+extension String {
+  /// The name of a type with its article: `an integer`.
+  var withArticle: String { (["integer", "int", "array"].contains(self) ? "an " : "a ") + self }
 }
 
 /// The defaults that an app registers for its settings: the values of settings that are not stored.

@@ -18,8 +18,8 @@ struct ContainerSelection: Sendable, CustomStringConvertible {
   }
 
   /// The argument `path`: a path, a pattern, or a list of both.
-  static func list(_ reader: YAMLReader) throws -> [ContainerSelection] {
-    try list(try reader.required("path"), "`path`")
+  static func argument(_ what: String = "a path, a pattern, or a list") -> Argument<[ContainerSelection]> {
+    Argument(["path": "required: " + what]) { reader, _ in try list(reader.required("path"), "`path`") }
   }
 
   /// The selections of a list, or of one text alone.

@@ -134,44 +134,6 @@ extension MigrationAction {
   }
 }
 
-/// An operation that migrations can name: its declaration, from which come its decoder, its section in the guide, and the
-/// test of its example.
-struct OperationKind: Sendable {
-  let name: String
-  /// What it does.
-  let summary: String
-  /// Its own arguments, with what they are; several names have one explanation.
-  let arguments: KeyValuePairs<String, String>
-  /// Arguments that the guide explains once for all operations, such as `if-exists`.
-  let common: [String]
-  /// Nil when text cannot say what it works on, such as a Core Data store.
-  let example: OperationExample?
-  private let decode: @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
-
-  init(
-    _ name: String, _ summary: String, _ arguments: KeyValuePairs<String, String>, common: [String] = [],
-    example: OperationExample? = nil,
-    decode: @escaping @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
-  ) {
-    (self.name, self.summary, self.arguments, self.common) = (name, summary, arguments, common)
-    (self.example, self.decode) = (example, decode)
-  }
-
-  /// The names of its arguments.
-  var keys: [String] { arguments.flatMap { $0.key.split(separator: ", ").map(String.init) } + common }
-
-  /// - Throws: `DrydockError` for invalid arguments.
-  func action(_ arguments: YAMLNode, files: MigrationFiles) throws -> any MigrationAction {
-    try decode(YAMLReader(arguments, what: name, keys: keys), files)
-  }
-}
-
-/// The arguments of a step, and a container before and after it, in YAML: `settings`, those of the suite `group`, `files` by path,
-/// `vault` by account, a database of the statements `sql`, and afterwards `rows`, the result of a query.
-struct OperationExample: Sendable {
-  let before, step, after: String
-}
-
 enum Operations {
   private static let types: [any MigrationOperation.Type] = [
     SetDefaults.self, TransferDefaults.self, ConvertDefaults.self, ComputeDefaults.self, DeleteDefaults.self,
@@ -209,6 +171,8 @@ enum Operations {
 public enum IfMissing: String, CaseIterable, Sendable {
   case skip, fail
 
+  static let argument = Argument("if-missing", default: Self.skip)
+
   /// The note of what is skipped; when it must exist, the step fails.
   func skipped(_ what: String, or failure: String? = nil, path: ContainerPath? = nil) throws -> String {
     if self == .fail { throw StepFailure(failure ?? what, at: path) }
@@ -223,6 +187,8 @@ enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
 public enum IfExists: String, CaseIterable, Sendable {
   case fail, keep, replace
 
+  static let argument = Argument("if-exists", default: Self.fail)
+
   /// Whether what exists is replaced; else it is kept, or the step fails.
   ///
   /// - Parameter problem: the beginning of the message.
@@ -235,7 +201,7 @@ public enum IfExists: String, CaseIterable, Sendable {
 }
 
 /// What to do with a value that cannot be converted, or whose expression gives NULL.
-enum Unmapped: String, CaseIterable, Sendable {
+enum Unmapped: String, CaseIterable, ArgumentValue {
   case fail, keep, delete
 
   /// What becomes of such a value: it fails the step, or it stays or goes, with a note.
@@ -248,57 +214,6 @@ enum Unmapped: String, CaseIterable, Sendable {
     case .fail: throw failure("`\(argument): keep` or `\(argument): delete`")
     case .keep: return ("\(what): left unchanged", false)
     case .delete: return ("\(what): deleted", true)
-    }
-  }
-}
-
-extension YAMLReader {
-  func ifMissing() throws -> IfMissing { try choice("if-missing") ?? .skip }
-
-  func ifExists() throws -> IfExists { try choice("if-exists") ?? .fail }
-
-  /// One of the words of an enumeration, which must be given.
-  func requiredChoice<Choice: RawRepresentable & CaseIterable>(_ key: String) throws -> Choice
-  where Choice.RawValue == String {
-    if let choice: Choice = try choice(key) { return choice }
-    throw position.error("\(what) needs the key `\(key)`")
-  }
-
-  /// - Throws: `DrydockError` without the reason that a destructive operation requires.
-  func requireReason() throws {
-    guard let node = self["destructive"] else {
-      throw position.error("\(what) destroys data: say why with `destructive: \"…\"`")
-    }
-    _ = try DestructiveReason(node.text("`destructive`"), at: node.position)
-  }
-
-  /// The only one of these keys that is given.
-  ///
-  /// - Throws: `DrydockError` when none or several are given.
-  func only(_ keys: [String], needs: String) throws -> (key: String, node: YAMLNode) {
-    let given = keys.compactMap { key in self[key].map { (key: key, node: $0) } }
-    guard let first = given.first else { throw position.error("\(what) needs \(needs)") }
-    if given.count > 1 {
-      throw given[1].node.position.error("name either `\(first.key)` or `\(given[1].key)`, not both")
-    }
-    return first
-  }
-}
-
-extension YAMLNode {
-  /// A path in the container, but not its root.
-  func containerPath(_ what: String) throws -> ContainerPath {
-    let written = try text(what)
-    guard let text = GlobPattern.literal(written) else {
-      throw position.error(
-        "\(what) is one path, not a pattern; write `\(GlobPattern.escaped(written))` for that exact name")
-    }
-    do {
-      let path = try ContainerPath(text)
-      if path.isRoot { throw position.error("\(what) is the container itself: name something in it") }
-      return path
-    } catch let error as DrydockError where error.code == .badPath {
-      throw position.error("\(what): \(error.message)", cause: error)
     }
   }
 }

@@ -10,43 +10,37 @@ struct MoveDefaultsToFile: MigrationOperation {
     OperationKind(
       "defaults.move-to-file",
       "Moves a setting that grew too large into a file.",
-      [
-        "key": "required: the setting",
-        "to": "required: the file",
-        "format": "`raw`: the bytes of text or data (default for these); `json`: an indented JSON document; "
-          + "`plist`: a binary property list, which preserves every type",
-        "reference":
-          "a new value for the setting, such as the file's name; without it the setting is removed",
-      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      Argument<String>("key", "the setting"), Argument<ContainerPath>("to", "the file"),
+      Argument<Format?>(
+        "format",
+        "`raw`: the bytes of text or data (default for these); `json`: an indented JSON document; "
+          + "`plist`: a binary property list, which preserves every type"),
+      Argument<PropertyListValue?>(
+        "reference",
+        "a new value for the setting, such as the file's name; without it the setting is removed"),
+      IfMissing.argument, IfExists.argument, DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {draft: Dear Ada}",
         step: "{key: draft, to: Documents/draft.txt, reference: draft.txt}",
-        after: "{settings: {draft: draft.txt}, files: {Documents/draft.txt: Dear Ada}}"),
-      decode: Self.init)
+        after: "{settings: {draft: draft.txt}, files: {Documents/draft.txt: Dear Ada}}")
+    ) { key, to, format, reference, ifMissing, ifExists, target in
+      Self(
+        key: key, to: to, encoding: format.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw,
+        reference: reference, ifMissing: ifMissing, ifExists: ifExists, target: target)
+    }
   ]
 
-  private enum Format: String, CaseIterable { case json, plist, raw }
+  private enum Format: String, CaseIterable, ArgumentValue { case json, plist, raw }
 
-  private let target: DefaultsTarget
   private let key: String
   private let to: ContainerPath
   private let encoding: SettingEncoding
   private let reference: PropertyListValue?
   private let ifMissing: IfMissing
   private let ifExists: IfExists
+  private let target: DefaultsTarget
 
   var effects: StepEffects { StepEffects() }
-
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    key = try reader.required("key").text("`key`")
-    to = try reader.required("to").containerPath("`to`")
-    let format: Format? = try reader.choice("format")
-    encoding = format.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw
-    reference = try reader["reference"]?.propertyListValue()
-    ifMissing = try reader.ifMissing()
-    ifExists = try reader.ifExists()
-  }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)

@@ -6,7 +6,7 @@ import Formats
 import Foundation
 
 /// The vault items of a step or a check: all that have every attribute that is named.
-struct VaultSelection: Sendable, CustomStringConvertible {
+struct VaultSelection: ArgumentGroup, CustomStringConvertible {
   static let keys = [
     "class", "service", "service-prefix", "account", "account-prefix", "access-group", "synchronizable",
   ]

@@ -3,7 +3,7 @@ import DrydockErrors
 import Formats
 
 /// One SQL expression of a migration, and where it is written.
-struct SQLExpression: Sendable {
+struct SQLExpression: ArgumentValue {
   let sql: String
   let position: YAMLPosition
 
@@ -12,6 +12,8 @@ struct SQLExpression: Sendable {
     position = node.position
     if SQLToken.all(in: sql).isEmpty { throw position.error("\(what) is empty: write a SQL expression") }
   }
+
+  init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws { try self.init(node, "`\(name)`") }
 
   /// The names of the parameters, without the colon.
   ///
