@@ -51,7 +51,13 @@ public struct AppDeclaration: Sendable {
 
   private static func read(_ path: String) throws -> Part {
     let (folder, name) = try ContainerPath.split(path)
-    let bytes = try Directory(folder).contents(name, limit: limit)
+    return try read(name, in: Directory(folder), shown: path)
+  }
+
+  /// - Parameter path: the file's path in messages.
+  private static func read(_ file: ContainerPath, in directory: Directory, shown path: String) throws -> Part
+  {
+    let bytes = try directory.contents(file, limit: limit)
     do {
       return Part(path: path, values: try PropertyListFile(bytes: bytes).root)
     } catch let error as DrydockError {
@@ -71,12 +77,7 @@ public struct AppDeclaration: Sendable {
     let directory = found.directory
     func part(_ file: ContainerPath) throws -> Part? {
       guard try directory.status(file)?.type == .file else { return nil }
-      do {
-        let bytes = try directory.contents(file, limit: Self.limit)
-        return Part(path: found.name + file.description, values: try PropertyListFile(bytes: bytes).root)
-      } catch let error as DrydockError where error.code == .malformed {
-        throw DrydockError(.malformed, error.message, path: found.name + file.description, cause: error)
-      }
+      return try Self.read(file, in: directory, shown: found.name + file.description)
     }
     // A bundle of macOS has everything in `Contents`.
     guard let info = try part("Info.plist") else {

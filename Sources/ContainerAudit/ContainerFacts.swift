@@ -47,13 +47,6 @@ struct ContainerFacts {
       Personal(kind: .latitude, path: path, item: "\(table).\(latitude.name)", count: latitude.matches))
   }
 
-  /// The settings whose names and values look personal, by their keys.
-  static func personalSettings(in root: PropertyListDictionary) -> [String] {
-    var facts = ContainerFacts()
-    for (key, value) in root.sorted() { facts.note(setting: key, value, in: .root) }
-    return facts.personal.map(\.item)
-  }
-
   private static let movements: Set<String> = [
     "location", "track", "trackpoint", "visit", "checkin", "trip", "route", "workout", "run", "ride",
   ]
@@ -125,8 +118,12 @@ struct PersonalColumn {
 extension StagedContainer {
   /// The settings whose names and values look like personal data, by their keys in backticks.
   package func personalSettings() throws -> [String] {
-    try descendants(of: .root).filter { container.isSettings($0) }.flatMap { path in
-      (try? defaults(path))?.map { ContainerFacts.personalSettings(in: $0.root) } ?? []
+    var facts = ContainerFacts()
+    for path in try descendants(of: .root) where container.isSettings(path) {
+      for (key, value) in (try? defaults(path))??.root.sorted() ?? [] {
+        facts.note(setting: key, value, in: path)
+      }
     }
+    return facts.personal.map(\.item)
   }
 }

@@ -15,8 +15,6 @@ struct KeychainBackup {
 
   static let path = "keychain-backup.plist"
 
-  init() {}
-
   init(_ bytes: [UInt8], keys: [UInt32: SecretBytes], accepts: (_ accessGroup: String) -> Bool) throws {
     let root: PropertyListDictionary
     do {

@@ -65,7 +65,10 @@ enum Output {
   private static func indent(_ depth: Int) -> String { String(repeating: "  ", count: depth) }
 
   /// What a dry run would change, in full, and the counts.
-  static func dryRun(_ difference: ContainerDifference) {
+  ///
+  /// - Parameter heading: what is said of it.
+  static func dryRun(_ difference: ContainerDifference, _ heading: String = "the difference would be") {
+    line("dry run: nothing was changed; \(heading)")
     if difference.isEmpty { return line("  nothing would change") }
     Output.difference(difference)
     line(difference.summary)
@@ -223,33 +226,5 @@ enum Output {
   }
 }
 
-/// An object of a JSON result, with the documented keys; a nil value is left out.
-struct ResultObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
-  private var members: [String: any Encodable & Sendable]
-
-  init(dictionaryLiteral elements: (String, (any Encodable & Sendable)?)...) {
-    members = Dictionary(uniqueKeysWithValues: elements.compactMap { key, value in value.map { (key, $0) } })
-  }
-
-  subscript(_ key: String) -> (any Encodable & Sendable)? {
-    get { members[key] }
-    set { members[key] = newValue }
-  }
-
-  func adding(_ other: ResultObject) -> ResultObject {
-    var all = self
-    all.members.merge(other.members) { $1 }
-    return all
-  }
-
-  func encode(to encoder: any Encoder) throws {
-    struct Key: CodingKey {
-      var stringValue: String
-      var intValue: Int? { nil }
-      init(stringValue: String) { self.stringValue = stringValue }
-      init?(intValue: Int) { nil }
-    }
-    var object = encoder.container(keyedBy: Key.self)
-    for (key, value) in members { try object.encode(value, forKey: Key(stringValue: key)) }
-  }
-}
+// The commands name it without importing the module of reports.
+typealias ResultObject = Reports.ResultObject

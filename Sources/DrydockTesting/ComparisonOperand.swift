@@ -23,7 +23,6 @@ package enum ComparisonOperand {
   ///   body throw.
   package static func with<T>(
     at path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
-    instance: String? = nil,
     keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, _ body: (Self) throws -> T
   ) throws -> T {
     guard let resolved = realPath(path),
@@ -38,7 +37,7 @@ package enum ComparisonOperand {
       if let archive = try archive(path, keys, limit) { return try body(.archive(archive)) }
       fallthrough
     case .typeDirectory:
-      return try Container.reading(at: path, configuration: configuration, instance: instance, limit: limit) {
+      return try Container.reading(at: path, configuration: configuration, limit: limit) {
         try body(.container($0))
       }
     default:

@@ -66,96 +66,51 @@ package struct SARIFLog: Sendable {
 
   // MARK: The format
 
-  private struct Log: Encodable {
-    struct Text: Encodable {
-      var text: String
-    }
-    struct Descriptor: Encodable {
-      var id: String, shortDescription: Text
-    }
-    struct Driver: Encodable {
-      var name = "drydock", semanticVersion = DrydockVersion.number
-      var rules: [Descriptor]
-    }
-    struct Tool: Encodable {
-      var driver: Driver
-    }
-    struct Artifact: Encodable {
-      var uri: String?, uriBaseId: String?, description: Text?
-    }
-    struct Region: Encodable {
-      var startLine: Int, startColumn: Int?
-    }
-    struct Physical: Encodable {
-      var artifactLocation: Artifact, region: Region?
-    }
-    struct Location: Encodable {
-      var id: Int?, physicalLocation: Physical, message: Text?
-    }
-    struct Suppression: Encodable {
-      var kind = "inSource", justification: String
-    }
-    struct Item: Encodable {
-      var ruleId: String, ruleIndex: Int?, level: String, message: Text
-      var locations: [Location]?, relatedLocations: [Location]?
-      var partialFingerprints: [String: String]?, suppressions: [Suppression]
-    }
-    struct Run: Encodable {
-      var tool: Tool
-      var columnKind = "unicodeCodePoints"
-      var originalUriBaseIds: [String: Artifact]
-      var results: [Item]
-    }
-
-    var schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-    var version = "2.1.0"
-    var runs: [Run]
-
-    enum CodingKeys: String, CodingKey {
-      case version, runs
-      case schema = "$schema"
-    }
-  }
-
   private static let base = "%SRCROOT%"
 
-  private var log: Log {
-    let description = Log.Text(text: "The repository's directory, or else the working directory.")
-    let run = Log.Run(
-      tool: Log.Tool(
-        driver: Log.Driver(
-          rules: rules.map { Log.Descriptor(id: $0.id, shortDescription: Log.Text(text: $0.summary)) })),
-      originalUriBaseIds: [Self.base: Log.Artifact(description: description)], results: results.map(item))
-    return Log(runs: [run])
+  private var log: ResultObject {
+    let rules = rules.map { ["id": $0.id, "shortDescription": ["text": $0.summary]] as ResultObject }
+    let driver: ResultObject = ["name": "drydock", "semanticVersion": DrydockVersion.number, "rules": rules]
+    let description = ["text": "The repository's directory, or else the working directory."]
+    let run: ResultObject = [
+      "tool": ["driver": driver], "columnKind": "unicodeCodePoints",
+      "originalUriBaseIds": [Self.base: ["description": description]], "results": results.map(item),
+    ]
+    return [
+      "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+      "version": "2.1.0", "runs": [run],
+    ]
   }
 
-  private func item(_ result: Result) -> Log.Item {
+  private func item(_ result: Result) -> ResultObject {
     let related = result.related.enumerated().map { location($0.element, id: $0.offset + 1) }
-    return Log.Item(
-      ruleId: result.rule, ruleIndex: rules.firstIndex { $0.id == result.rule }, level: result.level.rawValue,
-      message: Self.text(result.message), locations: result.place.map { [location($0)] },
-      relatedLocations: related.isEmpty ? nil : related,
-      partialFingerprints: result.fingerprint.map { ["drydock/v1": $0] },
-      suppressions: result.accepted.map { [Log.Suppression(justification: $0)] } ?? [])
+    let suppressions = result.accepted.map { [["kind": "inSource", "justification": $0]] }
+    return [
+      "ruleId": result.rule, "ruleIndex": rules.firstIndex { $0.id == result.rule },
+      "level": result.level.rawValue, "message": Self.text(result.message),
+      "locations": result.place.map { [location($0)] }, "relatedLocations": related.isEmpty ? nil : related,
+      "partialFingerprints": result.fingerprint.map { ["drydock/v1": $0] },
+      "suppressions": suppressions ?? [],
+    ]
   }
 
-  private func location(_ place: Place, id: Int? = nil) -> Log.Location {
-    let region = place.line.flatMap { line in
-      line < 1
-        ? nil : Log.Region(startLine: line, startColumn: place.column.flatMap { $0 < 1 ? nil : $0 })
-    }
-    return Log.Location(
-      id: id, physicalLocation: Log.Physical(artifactLocation: artifact(place.file), region: region),
-      message: place.note.map(Self.text))
+  private func location(_ place: Place, id: Int? = nil) -> ResultObject {
+    let line = place.line.flatMap { $0 < 1 ? nil : $0 }
+    let column = place.column.flatMap { $0 < 1 ? nil : $0 }
+    let physical: ResultObject = [
+      "artifactLocation": artifact(place.file),
+      "region": line.map { ["startLine": $0, "startColumn": column] as ResultObject },
+    ]
+    return ["id": id, "physicalLocation": physical, "message": place.note.map(Self.text)]
   }
 
   /// A file in the repository by its relative URI, any other by its absolute one.
-  private func artifact(_ file: String) -> Log.Artifact {
+  private func artifact(_ file: String) -> [String: String] {
     let absolute = file.hasPrefix("/") ? file : directory + "/" + file
     let inside = FindingText.path(URL(fileURLWithPath: absolute).standardized.path, from: root)
     return inside.hasPrefix("/")
-      ? Log.Artifact(uri: "file://" + Self.encoded(inside))
-      : Log.Artifact(uri: Self.encoded(inside), uriBaseId: Self.base)
+      ? ["uri": "file://" + Self.encoded(inside)]
+      : ["uri": Self.encoded(inside), "uriBaseId": Self.base]
   }
 
   /// By RFC 3986; a colon would make a scheme of what is before it.
@@ -172,9 +127,9 @@ package struct SARIFLog: Sendable {
   }
 
   /// A message may have links and placeholders: a value that looks like one must be none.
-  private static func text(_ message: String) -> Log.Text {
+  private static func text(_ message: String) -> [String: String] {
     let plain = message.split(separator: "\n", omittingEmptySubsequences: false)
       .map { String($0).printable }.joined(separator: "\n")
-    return Log.Text(text: plain.replacing("](", with: "] (").replacing(/\{(\d+)\}/) { "{{\($0.output.1)}}" })
+    return ["text": plain.replacing("](", with: "] (").replacing(/\{(\d+)\}/) { "{{\($0.output.1)}}" }]
   }
 }

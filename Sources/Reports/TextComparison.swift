@@ -1,3 +1,5 @@
+import Drydock
+
 /// Two texts compared word by word, or line by line, for the marks of a page.
 enum TextComparison {
   /// A line of a difference between two texts.
@@ -153,11 +155,10 @@ struct SQLLines {
 
   private(set) var lines: [String] = []
   private var line = ""
-  private var depth = 0
 
   init(_ sql: String) {
     if sql.prefixMatch(of: /\s*CREATE\s+(?:TEMP\s+|TEMPORARY\s+)?TABLE\b/.ignoresCase()) != nil {
-      breakTable(Array(sql.unicodeScalars))
+      breakTable(sql)
     } else {
       for part in sql.split(whereSeparator: \.isNewline) { add(String(part)) }
     }
@@ -180,41 +181,27 @@ struct SQLLines {
     if line.hasSuffix(" ") { line.removeLast() }
   }
 
-  private mutating func breakTable(_ scalars: [Unicode.Scalar]) {
-    var index = 0
-    while index < scalars.count {
-      let scalar = scalars[index]
-      index += 1
-      switch scalar {
-      case "'", "\"", "`", "[":
-        let close: Unicode.Scalar = scalar == "[" ? "]" : scalar
-        line.unicodeScalars.append(scalar)
-        while index < scalars.count {
-          line.unicodeScalars.append(scalars[index])
-          index += 1
-          if scalars[index - 1] == close { break }
-        }
-      case "-" where index < scalars.count && scalars[index] == "-":
-        let stop = scalars[index...].firstIndex(of: "\n") ?? scalars.count
-        line += "-"
-        line.unicodeScalars.append(contentsOf: scalars[index..<stop])
-        index = stop
-        end(indent: depth > 0 ? "  " : "")
-      case "(":
-        depth += 1
+  private mutating func breakTable(_ sql: String) {
+    var depth = 0
+    for token in SQLToken.all(in: sql, withSpace: true) {
+      depth = token.depth
+      switch token.source {
+      case _ where token.kind == .space: if line.last?.isWhitespace != true { line += " " }
+      case let comment where token.kind == .comment:
+        line += comment.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        if comment.hasPrefix("--") { end(indent: depth > 0 ? "  " : "") }
+      case "(" where depth == 0:
         line += "("
-        if depth == 1 { end(indent: "") }
+        end(indent: "")
       case ")":
         depth == 1 ? end(indent: "  ") : dropSpace()
-        depth = max(0, depth - 1)
+        depth -= 1
         line += ")"
       case "," where depth == 1:
         dropSpace()
         line += ","
         end(indent: "  ")
-      case _ where scalar.properties.isWhitespace:
-        if line.last?.isWhitespace != true { line += " " }
-      default: line.unicodeScalars.append(scalar)
+      case let source: line += source
       }
     }
     end(indent: depth > 0 ? "  " : "")

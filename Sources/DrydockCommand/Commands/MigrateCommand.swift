@@ -162,10 +162,7 @@ struct MigrateCommand: ProgressSubcommand {
       Output.json(outcome.document(Self.document(outcome.value)))
     } else {
       outcome.report.write("would run")
-      if outcome.changedAnything {
-        Output.line("dry run: nothing was changed; the difference would be")
-        Output.dryRun(outcome.difference)
-      }
+      if outcome.changedAnything { Output.dryRun(outcome.difference) }
     }
     if exitCode && outcome.changedAnything { throw ExitStatus.pending.code }
   }

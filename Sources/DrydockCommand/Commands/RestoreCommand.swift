@@ -124,10 +124,7 @@ struct RestoreCommand: ProgressSubcommand {
       dryRun: dryRun, asJSON: common.json, display: display, unchanged: "nothing to change",
       document: { document($0, archive.signer) }
     ) { result, difference in
-      if let difference {
-        Output.line("dry run: nothing was changed; a restore would change")
-        Output.dryRun(difference)
-      }
+      if let difference { Output.dryRun(difference, "a restore would change") }
       write(result, isDone: difference == nil)
     }
     if result.isIncomplete { throw ExitStatus.incomplete.code }

@@ -92,7 +92,6 @@ struct RollbackCommand: ProgressSubcommand {
         return report.write(redo ? "redone" : "rolled back", steps: "reverted")
       }
       report.write(redo ? "would redo" : "would roll back", steps: "would revert")
-      Output.line("dry run: nothing was changed; the difference would be")
       Output.dryRun(difference)
     }
   }

@@ -101,11 +101,9 @@ struct VerifyCommand: ProgressSubcommand {
           path.lastName, path: path, BatchResult(state: .unchanged, text: "", versions: (version, version)),
           seconds: (ContinuousClock.now - start) / .seconds(1))
         guard !common.json, !common.quiet else { continue }
-        let depth = data ? "every byte" : "structure"
-        Output.line(
-          "ok  \(path)  \(NumberText.count(report.entries, "path")), \(NumberText.size(report.contentBytes)), \(depth)"
-            + (report.signer.map { ", signed by \($0.shown)" } ?? "")
-        )
+        let counts =
+          "\(NumberText.count(report.entries, "path")), \(NumberText.size(report.contentBytes))"
+        Output.line("ok  \(path)  \(counts), \(report.proof(data: data))")
       } catch  where archives.names.isEmpty && isGone(path, error) {
         // Removed since the repository was listed, perhaps while it was read.
         continue
@@ -208,6 +206,11 @@ extension VerificationReport {
   fileprivate func document(_ path: String) -> ResultObject {
     ["path": path, "entries": entries, "content_bytes": contentBytes, "signer": signer]
   }
+
+  /// What was checked, and who signed it.
+  fileprivate func proof(data: Bool) -> String {
+    (data ? "every byte" : "structure") + (signer.map { ", signed by \($0.shown)" } ?? "")
+  }
 }
 
 extension VerifyCommand {
@@ -226,12 +229,10 @@ extension VerifyCommand {
       }
       let archive = try Archive(path: path, keys: keys, limit: limit, trusted: trusted, acceptsGap: true)
       let report = try Verification.run(archive, data: data)
-      let depth = data ? "every byte" : "structure"
       let version = report.header.schemaVersion
       return BatchResult(
         state: .unchanged,
-        text: "\(path.lastName), \(NumberText.count(report.entries, "path")), \(depth)"
-          + (report.signer.map { ", signed by \($0.shown)" } ?? ""),
+        text: "\(path.lastName), \(NumberText.count(report.entries, "path")), \(report.proof(data: data))",
         document: report.document(path),
         versions: (version, version))
     }

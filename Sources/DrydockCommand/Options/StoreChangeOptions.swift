@@ -51,8 +51,7 @@ struct StoreChangeOptions: ParsableArguments {
       document: { $0.document(options.redactor) }
     ) { report, difference in
       guard let difference else { return Output.line(report.summary) }
-      Output.line("dry run: nothing was changed; it would have \(report.summary)")
-      Output.dryRun(difference)
+      Output.dryRun(difference, "it would have \(report.summary)")
     }
   }
 }

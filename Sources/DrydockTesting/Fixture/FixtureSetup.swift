@@ -126,7 +126,9 @@ package struct FixtureVaultItem: Sendable {
       item[attribute] = try reader[Self.key(attribute)].map { try Self.text($0, attribute) }
     }
     let flags = try reader["access-control"].map { node in
-      try (node.sequence ?? [node]).map { try Self.flag($0) }
+      try (node.sequence ?? [node]).map { node -> VaultItem.AccessControl.Flag in
+        try node.choice("an element of `access-control`", "an access control flag")
+      }
     }
     if let flags, !flags.isEmpty { item.accessControl = VaultItem.AccessControl(flags) }
   }
@@ -147,16 +149,6 @@ package struct FixtureVaultItem: Sendable {
       return "\(number)"
     }
     return try node.text("`\(key(attribute))`")
-  }
-
-  private static func flag(_ node: YAMLNode) throws -> VaultItem.AccessControl.Flag {
-    let word = try node.text("an element of `access-control`")
-    guard let flag = VaultItem.AccessControl.Flag(rawValue: word) else {
-      let known = VaultItem.AccessControl.Flag.allCases.map(\.rawValue)
-      throw node.position.error(
-        "`\(word)` is not an access control flag; \(NearestWord.hint(for: word, among: known))")
-    }
-    return flag
   }
 
   static func items(_ node: YAMLNode?) throws -> [FixtureVaultItem]? {
@@ -200,14 +192,20 @@ extension YAMLNode {
     return path
   }
 
-  func protection() throws -> ProtectionClass {
-    let word = try text("a protection class")
-    guard let known = ProtectionClass(rawValue: word) else {
-      let words = ProtectionClass.allCases.map(\.rawValue)
-      throw position.error(
-        "`\(word)` is not a protection class; \(NearestWord.hint(for: word, among: words))")
-    }
-    return known
+  func protection() throws -> ProtectionClass { try choice("a protection class", "a protection class") }
+
+  /// One of the words of an enumeration.
+  ///
+  /// - Parameters:
+  ///   - place: what the value is, where it is no text.
+  ///   - noun: what such a word is.
+  fileprivate func choice<Choice: RawRepresentable & CaseIterable>(
+    _ place: String, _ noun: String
+  ) throws -> Choice where Choice.RawValue == String {
+    let word = try text(place)
+    if let choice = Choice(rawValue: word) { return choice }
+    let hint = NearestWord.hint(for: word, among: Choice.allCases.map(\.rawValue))
+    throw position.error("`\(word)` is not \(noun); \(hint)")
   }
 }
 

@@ -4,6 +4,7 @@ import AppStores
 import ContainerDiff
 import ContainerTransaction
 import Cryptography
+import Drydock
 import DrydockErrors
 import FileSystem
 import MigrationEngine
@@ -129,8 +130,7 @@ package struct FixtureRunner: Sendable {
 
   /// Undoes the last transaction, or, when it is a rollback, undoes that.
   func rollBack(_ container: Container, redoing: Bool = false) throws {
-    var request = MigrationRollback.Request()
-    request.redoing = redoing
+    let request: MigrationRollback.Request = redoing ? .redo : .lastTransaction
     _ = try MigrationRollback.run(container, request, catalog, options: options)
   }
 
@@ -139,9 +139,7 @@ package struct FixtureRunner: Sendable {
     var options = options
     // The undo entries of the migrations are needed until the last of them is reverted.
     (options.undoLimits.count, options.undoLimits.bytes) = (.max, .max)
-    var request = MigrationRollback.Request()
-    (request.version, request.bySteps) = (version, true)
-    _ = try MigrationRollback.run(container, request, catalog, options: options)
+    _ = try MigrationRollback.run(container, .downSteps(to: version), catalog, options: options)
   }
 }
 
