@@ -18,9 +18,9 @@ struct CachedPlace: PlaceWrapper {
   }
 
   func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
-    let ends = ArchiveEnds(
-      file, try base.open(file, usesCache: usesCache), usesCache ? cache : nil)
-    return ArchiveSource(size: file.size, isRemote: isRemote) { try ends.read(into: $0, at: $1) }
+    let source = try base.open(file, usesCache: usesCache)
+    let ends = ArchiveEnds(file, source, usesCache ? cache : nil)
+    return ArchiveSource(size: file.size, isRemote: source.isRemote) { try ends.read(into: $0, at: $1) }
   }
 }
 

@@ -58,6 +58,8 @@ struct RemoteFailure: Error {
     return failure
   }
 
+  static let replaced = RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
+  static let shortened = RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
   static let connectionLost = RemoteFailure(.io, "the connection was closed", isTransient: true)
 
   /// A server that does not follow the protocol, or is hostile: trying again does not help.
@@ -196,8 +198,7 @@ extension RemoteFailure {
         .notFound, "the bucket does not exist",
         advice: "make it with the provider's tools, or correct the URL")
     case (404, _): return RemoteFailure(.notFound, "it does not exist")
-    case (412, _):
-      return RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
+    case (412, _): return replaced
     case (_, "RequestTimeTooSkewed"):
       return RemoteFailure(.permission, reason, advice: "set this machine's clock")
     case (_, "SignatureDoesNotMatch"), (_, "InvalidAccessKeyId"), (_, "ExpiredToken"), (_, "InvalidToken"):

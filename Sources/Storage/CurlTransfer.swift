@@ -132,9 +132,7 @@ final class CurlTransfer {
       var size: curl_off_t = -1
       drydock_curl_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size)
       guard size >= 0 else { throw RemoteFailure.connectionLost }
-      guard size == curl_off_t(buffer.size) else {
-        throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
-      }
+      guard size == curl_off_t(buffer.size) else { throw RemoteFailure.shortened }
     }
     fillsBuffer = answer
     return answer

@@ -40,8 +40,7 @@ struct LocalPlace: Place {
   func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
     // Readable like the names of archives.
     try directory.replace(name, with: bytes, mode: 0o644)
-    guard let file = try file(name) else { throw DrydockError.removedMeanwhile(full(name)) }
-    return file
+    return try written(file(name), name)
   }
 
   func upload(

@@ -70,6 +70,12 @@ package final class LockedPlace: PlaceWrapper {
     return try base.put(name, bytes)
   }
 
+  package func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) throws -> Bool
+  {
+    try requireLocked()
+    return try base.replace(name, with: file, in: scratch)
+  }
+
   package func remove(_ name: ContainerPath) throws {
     try requireLocked()
     try base.remove(name)

@@ -1,4 +1,5 @@
 import ArchiveFile
+import DrydockErrors
 import FileSystem
 
 /// Where the files of a repository are: a directory of this machine, a bucket of S3 below a prefix, or a directory of an SFTP
@@ -62,9 +63,12 @@ extension Place {
 
   package func requireLocked() throws {}
 
-  package func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) throws -> Bool
-  {
-    false
+  /// What the place has of a file that was written just now.
+  func written<File>(_ file: File?, _ name: ContainerPath) throws -> File {
+    if let file { return file }
+    throw DrydockError(
+      .changedMeanwhile, "was removed by another process right after it was written; run it again",
+      path: full(name))
   }
 }
 
@@ -122,7 +126,8 @@ package protocol PlaceUpload: AnyObject, Sendable {
   func cancel()
 }
 
-/// Something around a place, which does some things otherwise.
+/// Something around a place, which does some things otherwise. What is tried again, and the limit of the rate, are in the
+/// requests; ``ServerPlace`` and ``RateLimit`` say why.
 package protocol PlaceWrapper: Place {
   var base: any Place { get }
 }
@@ -144,6 +149,10 @@ extension PlaceWrapper {
   package func upload(
     _ file: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> any PlaceUpload { try base.upload(file, in: scratch, as: name) }
+  package func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) throws -> Bool
+  {
+    try base.replace(name, with: file, in: scratch)
+  }
   package func remove(_ name: ContainerPath) throws { try base.remove(name) }
   package func sync() throws { try base.sync() }
   package func makeScratch() throws -> ScratchDirectory { try base.makeScratch() }

@@ -112,7 +112,7 @@ package enum Places {
   private static func connection(_ url: String) throws -> any Place {
     try state.withLock { state in
       if let open = state.connections.first(where: { $0.url == url }) { return open.place }
-      let place = try connect(url, state.options ?? .environment(), cache: state.cache)
+      let place = try connect(url, state.options ?? RemoteOptions(), cache: state.cache)
       state.connections.append((url, place))
       if state.connections.count > mostConnections { state.connections.removeFirst() }
       return place

@@ -2,6 +2,9 @@ import Foundation
 import Synchronization
 
 /// The bytes per second that all transfers of a store share.
+///
+/// It is taken where bytes come and go, not around a place as a cache is: one call there moves megabytes, which would
+/// pass at full speed before a pause, and listings and further attempts would not count.
 final class RateLimit: Sendable {
   let bytesPerSecond: Double
   /// Until when the bytes that were already taken last, in seconds of the system's uptime.

@@ -18,13 +18,10 @@ package struct RemoteOptions: Sendable {
   /// How many parts of one upload are sent at the same time.
   package var parallelTransfers = 4
 
-  package init(variables: [String: String], rateLimit: UInt64? = nil) {
+  package init(
+    variables: [String: String] = ProcessInfo.processInfo.environment, rateLimit: UInt64? = nil
+  ) {
     (self.variables, self.rateLimit) = (variables, rateLimit)
-  }
-
-  /// The defaults, with this process's environment.
-  package static func environment() -> RemoteOptions {
-    RemoteOptions(variables: ProcessInfo.processInfo.environment)
   }
 
   /// A variable's value; an empty one counts as absent.

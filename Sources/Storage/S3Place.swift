@@ -75,14 +75,13 @@ final class S3Place: ServerPlace {
   }
 
   func files(_ folder: ContainerPath) throws -> [PlaceFile] {
-    if !folder.isRoot { try RemoteName.check(folder) }
     let prefix = address.key(folder) + (folder.isRoot ? "" : "/")
     var files: [PlaceFile] = []
     var token: String?
     for _ in 0..<Self.pageLimit {
       var query = [("list-type", "2"), ("delimiter", "/"), ("encoding-type", "url"), ("prefix", prefix)]
       if let token { query.append(("continuation-token", token)) }
-      let page = try retrying("cannot be listed", "GET", folder) { _ in
+      let page = try retrying("cannot be listed", "GET", folder.isRoot ? nil : folder) { _ in
         try document(
           send(.get, key: nil, query: query, textLimit: Self.listingLimit), "ListBucketResult")
       }
@@ -123,8 +122,7 @@ final class S3Place: ServerPlace {
   }
 
   func file(_ name: ContainerPath) throws -> PlaceFile? {
-    try RemoteName.check(name)
-    return try retrying("cannot be read", "HEAD", name) { _ in try head(name)?.file }
+    try retrying("cannot be read", "HEAD", name) { _ in try head(name)?.file }
   }
 
   /// The file and the identifier of the upload that made it.
@@ -152,16 +150,13 @@ final class S3Place: ServerPlace {
     try fill(target, with: file, at: offset, by: "GET") { rest in
       let reply = try send(
         .get, key: address.key(file.name), fields: ["range:bytes=\(rest.range)"] + condition, into: rest)
-      if reply.status == 416 {
-        throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
-      }
+      if reply.status == 416 { throw RemoteFailure.shortened }
       _ = try succeeded(reply)
       guard rest.isFull else { throw RemoteFailure(.io, "the reply ended early", isTransient: true) }
     }
   }
 
   func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
-    try RemoteName.check(name)
     let digest = try SHA256.hash(bytes)
     let file = try retrying("cannot be written", "PUT", name) { _ in
       _ = try succeeded(send(.send("PUT", ArchiveSource(bytes)), key: address.key(name), digest: digest))
@@ -170,14 +165,11 @@ final class S3Place: ServerPlace {
     return try written(file, name)
   }
 
-  func upload(_ name: ContainerPath, from source: @escaping ArchiveSource.Read) throws -> any PlaceUpload {
-    try RemoteName.check(name)
-    return BackgroundUpload(
-      name, path: full(name), threads: options.parallelTransfers, to: S3Upload(self, name), source)
+  func receiver(_ name: ContainerPath) -> (any PieceReceiver, threads: Int) {
+    (S3Upload(self, name), options.parallelTransfers)
   }
 
   func remove(_ name: ContainerPath) throws {
-    try RemoteName.check(name)
     try retrying("cannot be removed", "DELETE", name) { _ in
       let reply = try send(.plain("DELETE"), key: address.key(name))
       if reply.status != 404 || RemoteFailure.s3(reply).serverCode == "NoSuchBucket" {

@@ -106,8 +106,8 @@ final class SFTPPlace: ServerPlace {
   }
 
   func files(_ folder: ContainerPath) throws -> [PlaceFile] {
-    if !folder.isRoot { try RemoteName.check(folder) }
-    let lines = try retrying("cannot be listed", "list", folder) { _ -> [SFTPListingLine] in
+    let lines = try retrying("cannot be listed", "list", folder.isRoot ? nil : folder) {
+      _ -> [SFTPListingLine] in
       do {
         return try self.lines(folder)
       } catch let failure as RemoteFailure where failure.code == .notFound {
@@ -134,8 +134,7 @@ final class SFTPPlace: ServerPlace {
   }
 
   func file(_ name: ContainerPath) throws -> PlaceFile? {
-    try RemoteName.check(name)
-    return try retrying("cannot be read", "stat", name) { _ in try existing(name) }
+    try retrying("cannot be read", "stat", name) { _ in try existing(name) }
   }
 
   /// The file, or what it had before a replacement that was interrupted.
@@ -164,11 +163,9 @@ final class SFTPPlace: ServerPlace {
           CurlRequest(
             url: address.location(name), operation: .get, range: rest.range, buffer: rest, asksTime: isExact))
         if isExact, let seconds = reply.modified, seconds * 1_000_000_000 != file.modified {
-          throw RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
+          throw RemoteFailure.replaced
         }
-        guard rest.isFull else {
-          throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
-        }
+        guard rest.isFull else { throw RemoteFailure.shortened }
       } catch let failure as RemoteFailure
         where failure.code == .notFound && name == file.name && rest.first == offset
       {
@@ -239,25 +236,21 @@ final class SFTPPlace: ServerPlace {
         throw failure
       }
     }
-    guard let found = try state(name) else {
-      throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again")
-    }
-    if try state(temporary) != nil { return false }
+    let found = try state(name)
+    if try found != nil && state(temporary) != nil { return false }
     // An earlier attempt, whose reply was lost, gave it its name.
-    guard found.size == size else {
+    guard found?.size == size else {
       throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again")
     }
     return true
   }
 
-  func upload(_ name: ContainerPath, from source: @escaping ArchiveSource.Read) throws -> any PlaceUpload {
-    try RemoteName.check(name)
+  func receiver(_ name: ContainerPath) -> (any PieceReceiver, threads: Int) {
     removeOldUploads()
-    return BackgroundUpload(name, path: full(name), threads: 1, to: SFTPUpload(self, name), source)
+    return (SFTPUpload(self, name), 1)
   }
 
   func remove(_ name: ContainerPath) throws {
-    try RemoteName.check(name)
     try retrying("cannot be removed", "rm", name) { _ in
       do {
         try run(["*rm \(address.argument(Self.replaced(name)))", "rm \(address.argument(name))"])

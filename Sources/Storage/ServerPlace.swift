@@ -16,8 +16,8 @@ protocol ServerPlace: Place, AnyObject {
   ///   ends before, `permission`, `io`.
   func read(_ file: PlaceFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws
 
-  /// Begins to send a file; `source` is called from several threads, for any range that was announced, also repeatedly.
-  func upload(_ name: ContainerPath, from source: @escaping ArchiveSource.Read) throws -> any PlaceUpload
+  /// What takes the pieces of a new file, and how many at the same time.
+  func receiver(_ name: ContainerPath) -> (any PieceReceiver, threads: Int)
 }
 
 extension ServerPlace {
@@ -53,16 +53,19 @@ extension ServerPlace {
     return try upload(name) { try source.readExactly($0, at: $1) }
   }
 
+  /// Begins to send a file; `source` is called from several threads, for any range that was announced, also repeatedly.
+  func upload(_ name: ContainerPath, from source: @escaping ArchiveSource.Read) throws -> any PlaceUpload {
+    try RemoteName.check(name)
+    let (receiver, threads) = receiver(name)
+    return BackgroundUpload(name, path: full(name), threads: threads, to: receiver, source)
+  }
+
+  func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) -> Bool { false }
+
   /// The server answers when the file is stored, or removed.
   func sync() throws {}
 
   func makeScratch() throws -> ScratchDirectory { try .temporary() }
-
-  /// What the server has of a file that was written just now.
-  func written<File>(_ file: File?, _ name: ContainerPath) throws -> File {
-    if let file { return file }
-    throw DrydockError.removedMeanwhile(full(name))
-  }
 }
 
 extension ServerPlace {
@@ -73,7 +76,6 @@ extension ServerPlace {
     _ target: UnsafeMutableRawBufferPointer, with file: PlaceFile, at offset: UInt64, by method: String,
     _ fetch: (ReplyBuffer) throws -> Void
   ) throws {
-    try RemoteName.check(file.name)
     let (end, overflows) = offset.addingReportingOverflow(UInt64(target.count))
     guard !overflows, end <= file.size else {
       throw DrydockError(
@@ -94,15 +96,20 @@ extension ServerPlace {
 
   /// Runs a body until it succeeds, fails for good, or the attempts or the time are used up.
   ///
+  /// The body is one request, or a few, and not a call of a place, which a cache or a lock is around: that is the pages
+  /// of a listing, the pieces of a file that is still being written, or a file and its rename. Begun anew as a whole, it
+  /// would send again what is there, share one budget, and leave a temporary file for each attempt.
+  ///
   /// - Parameters:
   ///   - what: is not possible, as `cannot be read`, for messages.
   ///   - method: as `GET` or `rename`, for messages.
-  ///   - name: the file's; the empty path for the place.
+  ///   - name: the file's; nil for the place.
   ///   - body: sets its argument when data moved: then the next attempt counts as the first.
-  /// - Throws: `DrydockError`; errors of the body other than `RemoteFailure` as they are.
+  /// - Throws: `DrydockError`, `badPath` before the first attempt; errors of the body other than `RemoteFailure` as they are.
   func retrying<Value>(
-    _ what: String, _ method: String, _ name: ContainerPath = .root, _ body: (inout Bool) throws -> Value
+    _ what: String, _ method: String, _ name: ContainerPath? = nil, _ body: (inout Bool) throws -> Value
   ) throws -> Value {
+    if let name { try RemoteName.check(name) }
     let start = ProcessInfo.processInfo.systemUptime
     var lastProgress = start
     var (attempt, tried) = (1, 0)
@@ -127,7 +134,7 @@ extension ServerPlace {
           throw DrydockError(
             failure.code,
             "\(what) (\(method)\(tries)): \(failure.reason)\(advice.map { "; \($0)" } ?? "")",
-            path: name.isRoot ? path : full(name))
+            path: name.map(full) ?? path)
         }
         attempt += 1
         Thread.sleep(forTimeInterval: pause)
@@ -144,12 +151,3 @@ extension ServerPlace {
 private let longestPause = 20.0
 /// A server that asks for more patience than this is given up.
 private let longestRetryAfter = 120.0
-
-extension DrydockError {
-  /// A file that was written is not there.
-  static func removedMeanwhile(_ path: String) -> DrydockError {
-    DrydockError(
-      .changedMeanwhile, "was removed by another process right after it was written; run it again", path: path
-    )
-  }
-}

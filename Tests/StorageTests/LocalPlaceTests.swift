@@ -29,4 +29,19 @@ struct LocalPlaceTests {
     try place.remove("x")
     #expect(try place.file("x") == nil && listing.file("x") == nil)
   }
+
+  @Test("With a cache and a lock around it, it does what it does alone")
+  func wrapped() throws {
+    let directory = try TemporaryDirectory()
+    try Directory(directory.path).createDirectories("locks", mode: 0o700)
+    let cached = CachedPlace(base: try Places.open(directory.path), cache: nil)
+    let place = try LockedPlace(cached, exclusive: false, timeout: 0)
+    let made = try place.put("x", [1])
+    let source = try place.open(made, usesCache: true)
+    #expect(try !source.isRemote && source.beginning(1) == [1])
+    let scratch = try place.makeScratch()
+    try scratch.directory.create("new", [2, 3])
+    #expect(try place.replace("x", with: "new", in: scratch.directory))
+    #expect(try place.contents("x", limit: 2) == [2, 3])
+  }
 }

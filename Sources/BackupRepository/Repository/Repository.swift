@@ -42,9 +42,7 @@ public struct Repository: Sendable {
   ///   - rateLimit: bytes per second, all transfers together; nil for no limit.
   ///   - cache: a directory for caches; nil for none.
   package static func configureRemotePlaces(rateLimit: UInt64?, cache: String?) {
-    var options = RemoteOptions.environment()
-    options.rateLimit = rateLimit
-    Places.configure(options, cache: cache)
+    Places.configure(RemoteOptions(rateLimit: rateLimit), cache: cache)
   }
 
   /// Reads the headers of all archives, and nothing else of them. Other files are ignored.

@@ -1,7 +1,8 @@
 import FileSystem
 
 /// Change records, sorted by path, parents first. There may be a million: one of a new file takes about 40 bytes besides its
-/// name, or 100 when its node is stored here.
+/// name, or 100 when its node is stored here. They are read by number, in parts and from the end, and keep the order of
+/// the file that they are in: so the paths are a `PathList`, and not a `PathTable`.
 struct ChangeRecords: Sendable {
   /// The places of nodes and names; see ``node(_:)`` and ``name(_:_:)``.
   private typealias Packed = (
