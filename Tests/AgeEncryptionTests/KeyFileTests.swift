@@ -1,7 +1,6 @@
 import AgeEncryption
 import Cryptography
 import DrydockErrors
-import TestSupport
 import Testing
 
 /// Key files as people keep them.

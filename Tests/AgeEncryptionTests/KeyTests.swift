@@ -1,7 +1,6 @@
 import AgeEncryption
 import Cryptography
 import DrydockErrors
-import TestSupport
 import Testing
 
 /// Keys as text, one by one and in files.

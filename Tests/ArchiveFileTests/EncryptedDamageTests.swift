@@ -2,7 +2,6 @@ import AgeEncryption
 import Cryptography
 import DrydockErrors
 import Foundation
-import SystemPackage
 import TestSupport
 import Testing
 

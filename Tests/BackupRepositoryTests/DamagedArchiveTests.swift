@@ -1,4 +1,3 @@
-import Cryptography
 import ArchiveFile
 import DrydockErrors
 import Foundation

@@ -4,7 +4,6 @@ import ArchiveFile
 import Cryptography
 import FileSystem
 import Foundation
-import GRDB
 import SystemPackage
 import TestSupport
 

@@ -2,8 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import BackupRepository
-
 /// A container that changes at random.
 struct RandomContainer {
   static let flag = "user.com.apple.metadata:com_apple_backup_excludeItem"

@@ -1,10 +1,7 @@
 @testable import ArchiveManifest
 import ContainerTransaction
 import Foundation
-import TestSupport
 import Testing
-
-@testable import BackupRepository
 
 /// Restores in every combination of what the archive says of a path, what is live there, what the restore acts on and
 /// its options: each combination is a path of one container, and all must come out as the model says.

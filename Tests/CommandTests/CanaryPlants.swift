@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 
 /// Plants canaries in every store of a container.
 struct CanaryPlants {

@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 
 /// A long session with a container full of canaries: every command, in every mode that it has.
 struct CanaryStory {

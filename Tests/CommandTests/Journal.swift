@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 
 /// The journal beside a container, looked at from outside.
 struct Journal {

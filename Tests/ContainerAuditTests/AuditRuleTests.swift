@@ -2,7 +2,6 @@ import Foundation
 import Testing
 
 @testable import ContainerAudit
-@testable import Formats
 @testable import MigrationEngine
 
 @Suite("Audit rules")

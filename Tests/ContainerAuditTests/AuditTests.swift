@@ -4,7 +4,6 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
-@testable import AppStores
 @testable import ContainerAudit
 @testable import FileSystem
 @testable import Formats

@@ -1,5 +1,4 @@
 import AppContainer
-import AppStores
 import DrydockTesting
 import Foundation
 import GRDB

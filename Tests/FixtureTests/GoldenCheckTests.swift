@@ -1,7 +1,6 @@
 import AgeEncryption
 import AppContainer
 import AppStores
-import ContainerDiff
 import Cryptography
 import DrydockErrors
 import DrydockTesting

@@ -2,8 +2,6 @@ import Foundation
 import MigrationEngine
 import Testing
 
-@testable import DrydockTesting
-
 /// Migrations that lose data, and migrations that do not, all in one run on one fixture: each has a table of its own, `T`.
 @Suite struct LossyMigrationTests {
   private static let base = """

@@ -1,8 +1,6 @@
 import Foundation
 import Testing
 
-@testable import DrydockTesting
-
 /// Migrations of several steps of which each is right for itself, while together they lose data, and others that do not. Each is
 /// a migration of its own in one run on one fixture, with a table `T` and settings and files `K`.
 @Suite struct StepsTogetherTests {

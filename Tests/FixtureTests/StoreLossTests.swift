@@ -1,8 +1,6 @@
 import Foundation
 import Testing
 
-@testable import DrydockTesting
-
 /// Migrations of settings, vault items, documents and files that lose data, and others that do not, all in one run on one
 /// fixture. `K` stands for a name that each has of its own.
 @Suite struct StoreLossTests {

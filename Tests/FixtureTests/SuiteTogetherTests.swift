@@ -1,5 +1,4 @@
 import AppContainer
-import DrydockTesting
 import MigrationEngine
 import Testing
 

@@ -1,4 +1,3 @@
-import DrydockErrors
 import Formats
 import Foundation
 import TestSupport

@@ -1,7 +1,5 @@
-import AppStores
 import ContainerTransaction
 import FileSystem
-import Formats
 import Foundation
 import GRDB
 import TestSupport

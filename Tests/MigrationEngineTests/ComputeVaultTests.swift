@@ -2,10 +2,7 @@ import AppStores
 import ContainerTransaction
 import Cryptography
 import Foundation
-import TestSupport
 import Testing
-
-@testable import MigrationEngine
 
 /// Vault items that SQLite computes, access control, and the synchronizable flag.
 @Suite("Values and attributes of vault items") struct ComputeVaultTests {

@@ -1,5 +1,4 @@
 import Foundation
-import MigrationEngine
 
 @testable import Formats
 

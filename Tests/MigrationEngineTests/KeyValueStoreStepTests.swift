@@ -3,8 +3,6 @@ import Formats
 import Foundation
 import Testing
 
-@testable import MigrationEngine
-
 /// The iCloud key-value store is a suite like any other, with limits.
 @Suite struct KeyValueStoreStepTests {
   private static let cloud: ContainerPath = "Library/SyncedPreferences/com.example.lab.plist"

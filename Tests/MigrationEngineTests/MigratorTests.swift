@@ -1,4 +1,3 @@
-import ContainerTransaction
 import DrydockErrors
 import MigrationEngine
 import Testing

@@ -8,7 +8,6 @@ import FileSystem
 import Formats
 import Foundation
 import GRDB
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

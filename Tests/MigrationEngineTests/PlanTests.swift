@@ -1,4 +1,3 @@
-import ContainerTransaction
 import Foundation
 import MigrationEngine
 import Testing

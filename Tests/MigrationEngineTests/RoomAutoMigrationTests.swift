@@ -1,8 +1,6 @@
 import AppFrameworks
 import Testing
 
-@testable import MigrationEngine
-
 /// The statements are those of Room's `AutoMigrationWriter`, in its order, written here by hand.
 @Suite struct RoomAutoMigrationTests {
   private func derive(_ from: RoomSchema, _ to: RoomSchema, _ spec: String = "") throws -> RoomAutoMigration {

@@ -1,6 +1,5 @@
 import AppContainer
 import AppFrameworks
-import ContainerTransaction
 import GRDB
 import Testing
 

@@ -3,8 +3,6 @@ import Formats
 import GRDB
 import Testing
 
-@testable import MigrationEngine
-
 /// Each of Room's rules: what it compares, and what it does not.
 @Suite struct RoomValidationTests {
   private static let schema = """

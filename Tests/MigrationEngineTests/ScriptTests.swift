@@ -1,5 +1,4 @@
 import AppStores
-import ContainerTransaction
 import FileSystem
 import Foundation
 import GRDB

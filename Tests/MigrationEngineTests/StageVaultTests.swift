@@ -5,7 +5,6 @@ import Cryptography
 import DrydockErrors
 import Foundation
 import MigrationEngine
-import TestSupport
 import Testing
 
 @Suite("The vault in stages") struct StageVaultTests {

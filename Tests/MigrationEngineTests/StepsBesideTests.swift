@@ -1,5 +1,4 @@
 import AppContainer
-import ContainerTransaction
 import Formats
 import Testing
 

@@ -1,6 +1,5 @@
 import AgeEncryption
 import AppStores
-import ContainerDiff
 import ContainerTransaction
 import Cryptography
 import Formats

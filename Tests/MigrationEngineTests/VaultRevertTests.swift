@@ -2,7 +2,6 @@ import AgeEncryption
 import AppStores
 import Cryptography
 import Foundation
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

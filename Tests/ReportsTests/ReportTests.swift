@@ -1,5 +1,4 @@
 @testable import DrydockTesting
-@testable import Reports
 import Testing
 
 @Suite("Reports of a suite")

@@ -1,5 +1,4 @@
 @testable import DrydockTesting
-import DrydockErrors
 import Foundation
 import MigrationEngine
 import AppContainer
