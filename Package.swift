@@ -234,7 +234,8 @@ let package = Package(
       name: "NotesTool", dependencies: ["DrydockCommand", "Drydock", grdb], path: "Tests/NotesTool",
       swiftSettings: plain),
     .target(
-      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: plain),
+      name: "TestSupport", dependencies: ["DrydockErrors"], path: "Tests/TestSupport", exclude: ["Servers"],
+      swiftSettings: plain),
     // What tests of four modules do with a transaction and commands do not. It declares what `ContainerTransaction` does, so that
     // it is rebuilt with them.
     .target(

@@ -30,8 +30,7 @@ import Testing
   {
     func message(_ name: String, _ keys: AgeKeys) throws -> String {
       let file = try Vector(name).file
-      let error = #expect(throws: DrydockError.self) { try Age.open(file, with: keys) }
-      #expect(error?.code == .noIdentity)
+      let error = expectError(.noIdentity) { try Age.open(file, with: keys) }
       return error?.message ?? ""
     }
     let one = AgeKeys(identities: [try .generate()])
@@ -54,8 +53,8 @@ import Testing
     let longArgument = "-> " + String(repeating: "q", count: limit) + "\n\n"
     for stanzas in [manyLines, manyStanzas, longArgument] {
       let file = text(stanzas)
-      let error = #expect(throws: DrydockError.self) { try header(file) }
-      #expect(error?.code == .header && error?.message.contains(#/longer than|more than/#) == true)
+      let error = expectError(.header) { try header(file) }
+      #expect(error?.message.contains(#/longer than|more than/#) == true)
     }
   }
 
@@ -69,10 +68,9 @@ import Testing
       #expect(try Age.open(file, with: AgeKeys(identities: [mine])).count == 1)
     }
     #expect(time < .seconds(10))
-    let error = #expect(throws: DrydockError.self) {
+    expectError(.badKey) {
       try AgeFileStart(to: .recipients(others + [mine.recipient, try AgeIdentity.generate().recipient]))
     }
-    #expect(error?.code == .badKey)
   }
 
   @Test("A recipient that is named twice counts once, and none is refused") func duplicates() throws {

@@ -1,6 +1,7 @@
 import AgeEncryption
 import Cryptography
 import DrydockErrors
+import TestSupport
 import Testing
 
 /// Keys as text, one by one and in files.
@@ -42,8 +43,7 @@ import Testing
     for text in Self.damaged(Self.secret) + [
       Self.secret.lowercased(), Self.recipient, "", "AGE-SECRET-KEY-1",
     ] {
-      let error = #expect(throws: DrydockError.self) { try AgeIdentity(Self.bytes(text)) }
-      #expect(error?.code == .badKey)
+      let error = expectError(.badKey) { try AgeIdentity(Self.bytes(text)) }
       #expect(error?.message.contains("GFPYY") == false)
     }
   }
@@ -84,8 +84,7 @@ import Testing
   @Test("A weak recipient is refused when something is sealed to it") func weak() throws {
     // The point 0, with which everybody shares the same secret.
     let weak = try AgeRecipient("age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z")
-    let error = #expect(throws: DrydockError.self) { try AgeFileStart(to: .recipients([weak])) }
-    #expect(error?.code == .badKey)
+    expectError(.badKey) { try AgeFileStart(to: .recipients([weak])) }
   }
 
   @Test("Identities hide their secret from everything that prints") func hidden() throws {

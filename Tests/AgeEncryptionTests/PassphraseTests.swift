@@ -37,8 +37,7 @@ import Testing
     let wrong = AgeKeys(passphrases: [
       KeyTests.bytes("another"), KeyTests.bytes(Self.passphrase.uppercased()),
     ])
-    let error = #expect(throws: DrydockError.self) { try Age.open(sealed, with: wrong) }
-    #expect(error?.code == .noIdentity && error?.message.contains("none of the 2 passphrases") == true)
+    expectError(.noIdentity, "none of the 2 passphrases") { try Age.open(sealed, with: wrong) }
   }
 
   @Test("The work factor is 18 where none is asked for, and costs what it says") func workFactor() throws {
@@ -58,10 +57,9 @@ import Testing
     let end = try #require(text.firstRange(of: " 3\n")?.upperBound)
     let head = text.distance(from: text.startIndex, to: end) - 2
     let hostile = sealed[..<head] + Array("\(factor)\n".utf8) + sealed[(head + 2)...]
-    let error = #expect(throws: DrydockError.self) {
+    expectError(.header, "256 MiB") {
       try Age.open(Array(hostile), with: AgeKeys(passphrases: [KeyTests.bytes(Self.passphrase)]))
     }
-    #expect(error?.code == .header && error?.message.contains("256 MiB") == true)
   }
 
   @Test("An empty passphrase and a factor out of range are refused", arguments: [-1, 0, 19, 64]) func bounds(
@@ -70,8 +68,7 @@ import Testing
     for target in [
       AgeTarget.passphrase(KeyTests.bytes(Self.passphrase), workFactor: factor), .passphrase(SecretBytes([])),
     ] {
-      let error = #expect(throws: DrydockError.self) { try AgeFileStart(to: target) }
-      #expect(error?.code == .badKey)
+      expectError(.badKey) { try AgeFileStart(to: target) }
     }
   }
 }

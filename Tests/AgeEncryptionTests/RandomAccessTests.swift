@@ -63,10 +63,7 @@ import Testing
       as [(UInt64, Int)]
     {
       var bytes = [UInt8](repeating: 0, count: count)
-      let error = #expect(throws: DrydockError.self) {
-        try bytes.withUnsafeMutableBytes { try reader.read(into: $0, at: offset) }
-      }
-      #expect(error?.code == .badKey)
+      expectError(.badKey) { try bytes.withUnsafeMutableBytes { try reader.read(into: $0, at: offset) } }
     }
   }
 

@@ -215,23 +215,15 @@ import Testing
 
   private func refused(_ row: (text: String, message: String)) throws {
     let sandbox = try ContainerSandbox()
-    let error = #expect(throws: DrydockError.self) { try configuration(sandbox, full: row.text) }
-    #expect(
-      error?.code == .badConfiguration && error?.description.contains(row.message) == true,
-      "\(error as Any)")
+    expectError(.badConfiguration, row.message) { try configuration(sandbox, full: row.text) }
   }
 
   @Test func errorsOfTheConfiguration() throws {
     let sandbox = try ContainerSandbox()
     let section = "<data-extraction-rules><cloud-backups/></data-extraction-rules>"
-    let error = #expect(throws: DrydockError.self) { try configuration(sandbox, extraction: section) }
-    #expect(error?.message.contains("did you mean `cloud-backup`?") == true, "\(error as Any)")
-    let missing = #expect(throws: DrydockError.self) {
-      try configuration(sandbox, ["full-backup-content: nowhere.xml"])
-    }
-    #expect(missing?.code == .badConfiguration)
-    let word = #expect(throws: DrydockError.self) { try configuration(sandbox, ["transfer: clouds"]) }
-    #expect(word?.message.contains("did you mean `cloud`?") == true)
+    expectError(nil, "did you mean `cloud-backup`?") { try configuration(sandbox, extraction: section) }
+    expectError(.badConfiguration) { try configuration(sandbox, ["full-backup-content: nowhere.xml"]) }
+    expectError(nil, "did you mean `cloud`?") { try configuration(sandbox, ["transfer: clouds"]) }
     let text = "layout: ios\nandroid: {transfer: device}\n"
     let file = String(sandbox.path.dropLast(2)) + "/drydock.yaml"
     try RawFiles.write(Array(text.utf8), to: Array(file.utf8))

@@ -104,10 +104,9 @@ import Testing
     try sandbox.make(mode)
     let holder = try sandbox.open(commands)
     let unit = try sandbox.unit()
-    let error = #expect(throws: DrydockError.self) {
+    let error = expectError(.inUse) {
       _ = try sandbox.root.capture(unit, into: sandbox.scratch, as: "image", busyTimeout: 0.2)
     }
-    #expect(error?.code == .inUse)
     if mode == "DELETE" {
       #expect(error?.message.contains("busy timeout") == true, "\(error as Any)")
       #expect(try error?.path == sandbox.root.full(sandbox.main) && sandbox.scratch.names().isEmpty)

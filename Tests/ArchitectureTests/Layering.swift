@@ -80,12 +80,12 @@ enum Layering {
     ("Formats", ["DrydockErrors", "Yams"]),
     ("AgeEncryption", ["Cryptography", "DrydockErrors"]),
     ("Cryptography", ["DrydockErrors", "CLibCrypto"]),
+    ("TestSupport", ["Testing", "DrydockErrors"]),
     ("DrydockErrors", []),
     ("CLibArchive", []), ("CLibCrypto", []), ("CLibCurl", []), ("CLibZ", []), ("CLibZstd", []),
     ("CPlatform", []),
     // Programs and helpers of the tests, which use the package as its users do.
     ("NotesApp", ["GRDB"]),
-    ("TestSupport", ["Testing"]),
   ]
 
   /// What a target declares without importing it. SwiftPM rebuilds a target when a module changes that it declares, and

@@ -18,8 +18,7 @@ struct ForgeryTests {
     let directory = try TemporaryDirectory()
     #expect(mkfifo(directory("pipe"), 0o600) == 0)
     for file in [directory("pipe"), "/dev/zero", directory.path] {
-      let error = #expect(throws: DrydockError.self) { try TrustedKeys(files: [file]) }
-      #expect(error?.code == .badKey && error?.message.contains("not a regular file") == true)
+      expectError(.badKey, "not a regular file") { try TrustedKeys(files: [file]) }
     }
   }
 
@@ -125,12 +124,10 @@ struct ForgeryTests {
     arguments: SigningPrograms.Kind.allCases)
   func secretInPlaceOfPublic(_ kind: SigningPrograms.Kind) throws {
     let (secret, open) = try programs.makeKey(kind, "one")
-    let error = #expect(throws: DrydockError.self) { try TrustedKeys(files: [secret]) }
-    #expect(error?.code == .badKey)
+    let error = expectError(.badKey) { try TrustedKeys(files: [secret]) }
     #expect(error?.message == "this is a secret key; give the public one")
     // The public key in place of the secret one.
-    let other = #expect(throws: DrydockError.self) { try SigningKey(file: open) }
-    #expect(other?.code == .badKey)
+    expectError(.badKey) { try SigningKey(file: open) }
     // A damaged key is not shown.
     let text = String(decoding: try programs.read(secret), as: UTF8.self)
     let body = String(text.split(separator: "\n")[1])
@@ -139,10 +136,7 @@ struct ForgeryTests {
       let original = changed[index]
       guard original != UInt8(ascii: "\n") else { continue }
       changed[index] = UInt8(ascii: "!")
-      let damaged = #expect(throws: DrydockError.self) {
-        try SigningKey(file: programs.write("bad.key", changed))
-      }
-      #expect(damaged?.code == .badKey)
+      let damaged = expectError(.badKey) { try SigningKey(file: programs.write("bad.key", changed)) }
       #expect(damaged.map { !"\($0)".contains(body.prefix(12)) } == true)
       changed[index] = original
     }

@@ -45,7 +45,7 @@ import Testing
     try sandbox.rollback()
     expectNone(try sandbox.listing().changes(from: before))
     #expect(try sandbox.state() == nil)
-    expect(.notWritable) { try sandbox.run(commit: .beside) }
+    expectError(.notWritable) { try sandbox.run(commit: .beside) }
   }
 
   @Test func theContainerIsAMountPoint() throws {
@@ -105,7 +105,7 @@ import Testing
       let remounted = try asRoot("mount", ["-o", "remount,bind,ro", sandbox.folder.path])
       #expect(remounted.succeeded, "\(remounted)")
       let before = try TreeListing(sandbox.folder.path)
-      expect(.notWritable) { try sandbox.run() }
+      expectError(.notWritable) { try sandbox.run() }
       expectNone(try TreeListing(sandbox.folder.path).changes(from: before))
       // Looking needs no writable directory.
       let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
@@ -293,8 +293,7 @@ import Testing
     try with { sandbox in
       try chattr(sandbox, flag, path)
       let (before, listing) = (try flags(sandbox), try sandbox.listing())
-      let error = failure { try sandbox.run(commit: .beside, change) }
-      #expect(error?.code == .notWritable && error?.message.contains("\(path) is immutable") == true)
+      expectError(.notWritable, "\(path) is immutable") { try sandbox.run(commit: .beside, change) }
       let outcome = try sandbox.run { try change($0) }
       #expect(outcome.notes.contains { $0.contains("in place: \(path) is immutable") }, "\(outcome.notes)")
       let (text, stages) = (try sandbox.text("Documents/empty.txt"), try sandbox.stages())
@@ -311,8 +310,8 @@ import Testing
       let faults = Seams { point in
         if point == .treeBuilt { try chattr(sandbox, "+i", "Library/a/b") }
       }
-      let error = failure { try sandbox.run(faults: faults, change) }
-      #expect(error?.code == .changedMeanwhile && error?.message.contains("Library/a/b") == true)
+      let error = expectError(.changedMeanwhile) { try sandbox.run(faults: faults, change) }
+      #expect(error?.message.contains("Library/a/b") == true)
       let (stages, text) = (try sandbox.stages(), try sandbox.text("top"))
       #expect(text == "t" && stages.count == 1)
       try chattr(sandbox, "-i", "Library/a/b")
@@ -330,10 +329,7 @@ import Testing
     try with { sandbox in
       try chattr(sandbox, flag, path)
       let before = try sandbox.listing()
-      let error = failure { try sandbox.run { try change($0) } }
-      #expect(
-        error?.code == .notWritable && error?.message.contains("clear that with chattr") == true,
-        "\(error as Any)")
+      let error = expectError(.notWritable, "clear that with chattr") { try sandbox.run { try change($0) } }
       #expect(error?.message.contains("as root") == false)
       expectNone(try sandbox.listing().changes(from: before))
       let (stages, states) = (try sandbox.stages(), try sandbox.log().map(\.state))
@@ -359,8 +355,7 @@ import Testing
       #expect(linked.output == "Too many links\n", "\(linked)")
       let before = try sandbox.listing()
       let reason = "Library/a/b has as many hard links"
-      let error = failure { try sandbox.run(commit: .beside) { try change($0) } }
-      #expect(error?.code == .notWritable && error?.message.contains(reason) == true, "\(error as Any)")
+      expectError(.notWritable, reason) { try sandbox.run(commit: .beside) { try change($0) } }
       expectNone(try sandbox.listing().changes(from: before))
       #expect(try sandbox.state() == nil && sandbox.state(.inside) == nil)
       let outcome = try sandbox.run { try change($0) }

@@ -94,7 +94,7 @@ import Testing
       }
       Issue.record("nothing was thrown")
     } catch is Stop {}
-    expect(.checkFailed) {
+    expectError(.checkFailed) {
       try sandbox.run { staged in
         try staged.writeDatabase(at: Sandbox.database) { try $0.execute(sql: "BEGIN; DELETE FROM task") }
       }
@@ -130,7 +130,7 @@ struct PlanningTests {
       let unchanged = try run(sandbox, hasChange: false)
       #expect((unchanged.value, unchanged.transaction, unchanged.isFinished) == ("a", nil, true))
       #expect(try sandbox.state() == nil)
-      expect(.inUse) { _ = try run(sandbox) }
+      expectError(.inUse) { _ = try run(sandbox) }
       #expect(try sandbox.state() == nil)
     }
     let sandbox = try Sandbox(files: ["Documents/a.txt": "a"])
@@ -148,7 +148,7 @@ struct PlanningTests {
     ]
     for edit in edits {
       let sandbox = try Sandbox(files: ["Documents/a.txt": "a"])
-      expect(.changedMeanwhile) {
+      expectError(.changedMeanwhile) {
         _ = try run(sandbox) { staged in
           _ = try staged.status(of: "Documents/b.txt")
           try edit(sandbox)

@@ -135,15 +135,15 @@ import Testing
     let point: FaultPoint = commit == .beside ? .exchanged : .placed
     _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
     #expect(try !sandbox.traces().isEmpty)
-    let write = failure { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
-    let look = failure { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
+    let write = expectError { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
+    let look = expectError { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
     for error in [write, look] {
       #expect(error?.code == .interrupted && error?.path == sandbox.folder("Shared/one"))
       #expect(error?.message.contains("recover the container") == true)
       #expect(error?.message.contains(sandbox.folder("c")) == true)
     }
     // Its own container says the same to who only looks, and ends it before it writes.
-    #expect(failure { _ = try Transaction.inspect(sandbox.container()) { _ in } }?.code == .interrupted)
+    #expect(expectError { _ = try Transaction.inspect(sandbox.container()) { _ in } }?.code == .interrupted)
     try Transaction.recover(sandbox.container())
     #expect(try sandbox.traces().isEmpty && sandbox.isNew())
     try sandbox.run("d") { try $0.write([1], to: GroupSandbox.shared.appending("by d")) }
@@ -156,8 +156,7 @@ import Testing
     let point: FaultPoint = commit == .beside ? .exchanged : .placed
     _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
     let outcome = try sandbox.run(commit: commit) { staged in
-      let other = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
-      #expect(other?.code == .locked)
+      expectError(.locked) { try sandbox.run("d") { try $0.write([1], to: "x") } }
       try staged.write([1], to: GroupSandbox.shared.appending("later"))
     }
     #expect(outcome.recovered.map(\.outcome) == [.new] && outcome.isFinished, "\(outcome.notes)")
@@ -170,14 +169,13 @@ import Testing
     for name in try base.names() where name.starts(with: ".drydock-".utf8) {
       try base.removeTree(ContainerPath(name: name))
     }
-    let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
-    #expect(error?.code == .interrupted)
+    let error = expectError(.interrupted) { try sandbox.run("d") { try $0.write([1], to: "x") } }
     #expect(try sandbox.traces().contains { error?.message.contains("/Shared/\($0)/group") == true })
   }
 
   @Test func oneAtATime() throws {
     try sandbox.run { _ in
-      let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
+      let error = expectError { try sandbox.run("d") { try $0.write([1], to: "x") } }
       #expect(error?.code == .locked && error?.path == sandbox.folder("Shared/one"))
     }
     try sandbox.run("d") { try $0.write([1], to: "x") }
@@ -191,8 +189,7 @@ import Testing
   @Test func aGroupInUse() throws {
     let file = try Directory(sandbox.folder("Shared/one")).open("note.txt", .readOnly)
     defer { try? file.close() }
-    let error = failure { try sandbox.run { _ in throw Stop() } }
-    #expect(error?.code == .inUse)
+    let error = expectError(.inUse) { try sandbox.run { _ in throw Stop() } }
     #expect(error?.message.contains(".groups/group.shared/note.txt open") == true, "\(error?.message ?? "")")
   }
 
@@ -208,14 +205,14 @@ import Testing
       (".groups/group.absent/x", "/Shared/absent, does not exist"),
       (".groups/group.shred/x", "did you mean `group.shared`?"), (".groups/x", "unknown group x"),
     ] {
-      let error = failure {
+      let error = expectError {
         _ = try Transaction.run(on: container, .migrate, summary: "t") {
           try $0.write([1], to: ContainerPath(path))
         }
       }
       #expect(error?.code == .missing && error?.message.contains(word) == true, "\(error?.message ?? "")")
     }
-    let none = failure {
+    let none = expectError {
       _ = try Transaction.run(on: Container(at: sandbox.folder("c")), .migrate, summary: "t") {
         try $0.write([1], to: ".groups/group.shared/x")
       }
@@ -226,7 +223,7 @@ import Testing
       #expect(throws: DrydockError.self) { try sandbox.run { try $0.move(path, to: "Documents/moved") } }
     }
     for name in [".drydock-state", ".drydock-state/x"] {
-      expect(.exists) {
+      expectError(.exists) {
         try sandbox.run { try $0.write([1], to: ContainerPath("\(GroupSandbox.shared)/\(name)")) }
       }
     }
@@ -251,8 +248,7 @@ import Testing
       #expect(error?.code == .badConfiguration, "\(groups)")
     }
     try sandbox.put("c/.groups/own", "x")
-    let error = #expect(throws: DrydockError.self) { try sandbox.container() }
-    #expect(error?.message.contains("has a `.groups` directory") == true)
+    expectError(nil, "has a `.groups` directory") { try sandbox.container() }
     // Without groups it is a directory like any other.
     #expect(try Container(at: sandbox.folder("c")).open().contents(".groups/own") == [UInt8(ascii: "x")])
   }
@@ -270,12 +266,11 @@ import Testing
     let before = try sandbox.listings()
     for commit in GroupCommitTests.ways {
       let options = TransactionOptions(commit: commit)
-      let error = failure {
+      expectError(.notWritable, "another file system") {
         _ = try Transaction.run(on: container, .migrate, summary: "t", options: options) {
           try $0.write([2], to: ".groups/g/f")
         }
       }
-      #expect(error?.code == .notWritable && error?.message.contains("another file system") == true)
       // What leaves it alone may run, and read it.
       _ = try Transaction.run(on: container, .migrate, summary: "t", options: options) {
         try $0.write($0.read(".groups/g/f"), to: "Documents/a.txt")

@@ -11,7 +11,7 @@ import Testing
     throws
   {
     let before = try sandbox.listing()
-    let error = try #require(failure { try sandbox.run() })
+    let error = try #require(expectError { try sandbox.run() })
     #expect(error.code == .inUse)
     for part in ["process \(running.process)", path, use, "and run it again"] {
       #expect(error.message.contains(part), "\(part) in \(error.message)")
@@ -53,7 +53,7 @@ import Testing
   @Test func aFileIsMappedAndClosed() throws {
     let sandbox = try Sandbox(files: ["Documents/mapped": String(repeating: "m", count: 5000)])
     try whileMapping(sandbox.root + "/Documents/mapped") {
-      let error = try #require(failure { try sandbox.run() })
+      let error = try #require(expectError { try sandbox.run() })
       #expect(error.code == .inUse)
       #expect(error.message.contains("Documents/mapped mapped into memory"), "\(error)")
     }
@@ -134,8 +134,8 @@ import Testing
     let sandbox = try Sandbox(notes: [])
     // The lock alone, as of a process that may not be looked into.
     let lock = try #require(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) as DatabaseLock?)
-    let error = failure { try sandbox.run() }
-    #expect(error?.code == .inUse && error?.message.contains("Documents/database.sqlite") == true)
+    let error = expectError(.inUse) { try sandbox.run() }
+    #expect(error?.message.contains("Documents/database.sqlite") == true)
     withExtendedLifetime(lock) {}
   }
 
@@ -150,7 +150,7 @@ import Testing
       { _ = try sandbox.run() }, { _ = try Transaction.dryRun(on: sandbox.container()) { _ in } },
       { _ = try Transaction.inspect(sandbox.container()) { _ in } },
     ] {
-      let error = try #require(failure(action))
+      let error = try #require(expectError { try action() })
       #expect(error.code == .locked && error.message.contains("wait for it"))
       #expect(error.message.contains("process \(holder.process) (flock)"), "\(error.message)")
     }
@@ -175,8 +175,7 @@ import Testing
     let sandbox = try Sandbox(files: ["a": "a"])
     let lock = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0)
     _ = try Transaction.dryRun(on: sandbox.container()) { _ in }
-    let error = failure { try sandbox.run() }
-    #expect(error?.code == .locked && error?.message.contains("this process itself") == true)
+    expectError(.locked, "this process itself") { try sandbox.run() }
     withExtendedLifetime(lock) {}
   }
 
@@ -187,7 +186,7 @@ import Testing
     let faults = Seams {
       guard $0 == point else { return }
       reached = true
-      expect(.locked) { _ = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0) }
+      expectError(.locked) { _ = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0) }
     }
     try sandbox.run(faults: faults) { try $0.write([1], to: "b") }
     #expect(reached)

@@ -79,9 +79,8 @@ import Testing
 
   @Test func aChangeBeforeTheLastLookStopsIt() throws {
     let sandbox = try Sandbox(files: CommitFaultTests.files)
-    expect(.changedMeanwhile) {
-      try sandbox.run(
-        faults: .at(.synced) { try sandbox.put("Documents/fresh.txt", "app") }, commit: .inside)
+    expectError(.changedMeanwhile) {
+      try sandbox.run(faults: .at(.synced) { try sandbox.put("Documents/fresh.txt", "app") }, commit: .inside)
     }
     let texts = try ["Documents/fresh.txt", "Documents/empty.txt"].map { try sandbox.text(ContainerPath($0)) }
     #expect(try texts == ["app", ""] && sandbox.stages().isEmpty)
@@ -141,7 +140,7 @@ import Testing
     #expect(try sandbox.state() != nil && sandbox.state(.inside) != nil)
     let names = try Transaction.inspect(sandbox.container()) { try $0.children(of: .root) }
     #expect(names == ["a"])
-    expect(.exists) { try sandbox.run { try $0.write([1], to: ".drydock-state/x") } }
+    expectError(.exists) { try sandbox.run { try $0.write([1], to: ".drydock-state/x") } }
     #expect(try sandbox.stages().isEmpty)
   }
 }

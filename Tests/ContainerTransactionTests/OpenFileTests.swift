@@ -23,7 +23,7 @@ import Testing
       let path = sandbox.root + "/Documents/keep.txt"
       let faults = Seams.at(point) { try app.open(name, kind, path) }
       let error = try #require(
-        failure {
+        expectError {
           try sandbox.run(faults: faults, commit: strategy) {
             try $0.write(Array("replaced".utf8), to: "Documents/keep.txt")
           }
@@ -46,10 +46,9 @@ import Testing
     let sandbox = try Sandbox(files: CommitFaultTests.files)
     let before = try sandbox.listing()
     let path = sandbox.root + "/Documents"
-    let error = failure {
+    expectError(.inUse, "working directory") {
       try sandbox.run(faults: .at(.committed) { try app.open("shell", .stay, path) })
     }
-    #expect(error?.code == .inUse && error?.message.contains("working directory") == true, "\(error)")
     try app.stop("shell")
     expectNone(try sandbox.listing().changes(from: before))
   }
@@ -68,7 +67,7 @@ import Testing
         try sandbox.live().removeFile("Documents/saved")
       }
     }
-    let error = try #require(failure { try sandbox.run(faults: faults, commit: strategy) })
+    let error = try #require(expectError { try sandbox.run(faults: faults, commit: strategy) })
     try app.stop(strategy.rawValue)
     #expect(error.code == .inUse && error.message.contains("Documents/written.txt"), "\(error)")
     #expect(try sandbox.text("Documents/fresh.txt") == "made beside it")
@@ -90,7 +89,7 @@ import Testing
       try sandbox.put("Documents/written.txt", "the app's")
       try app.open(strategy.rawValue, .append, path)
     }
-    let error = failure { try sandbox.run(faults: faults, commit: strategy) }
+    let error = expectError { try sandbox.run(faults: faults, commit: strategy) }
     let report = try app.stop(strategy.rawValue)
     #expect(error?.code == .inUse, "\(error)")
     let lines = report.rows.map { "line \($0)\n" }.joined()
@@ -102,12 +101,12 @@ import Testing
     let sandbox = try GroupSandbox()
     let before = try sandbox.listings()
     let path = sandbox.folder("Shared/one/note.txt")
-    let error = #expect(throws: DrydockError.self) {
+    let error = expectError(.inUse) {
       try sandbox.run(
         commit: strategy,
         faults: .at(.committed) { try app.open(strategy.rawValue, .hold, path) })
     }
-    #expect(error?.code == .inUse && error?.message.contains("note.txt") == true, "\(error)")
+    #expect(error?.message.contains("note.txt") == true)
     try app.stop(strategy.rawValue)
     expectNone(try sandbox.changes(from: before))
     #expect(try Transaction.recover(sandbox.container()).isEmpty && sandbox.traces().isEmpty)
@@ -202,7 +201,7 @@ import Testing
     #expect(try sandbox.conflictCopy("Documents/keep.txt", of: outcome, strategy) == "keep" + lines)
     // Once.
     #expect(try Transaction.recover(sandbox.container()).isEmpty)
-    let error = try #require(failure { try sandbox.rollback(commit: strategy) })
+    let error = try #require(expectError { try sandbox.rollback(commit: strategy) })
     #expect(error.code == .conflict && error.message.contains("nothing was changed"), "\(error)")
     #expect(error.message.contains(undo.full(ContainerPath(name: name))) && error.message.contains(path))
     try sandbox.rollback(discardingNewer: true, commit: strategy)

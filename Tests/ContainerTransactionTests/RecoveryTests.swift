@@ -22,7 +22,7 @@ import Testing
     #expect(outcome.transaction != nil && outcome.notes.isEmpty)
     #expect(try sandbox.live().contents("a/b") == [1])
     #expect(try sandbox.stages().isEmpty)
-    expect(.exists) {
+    expectError(.exists) {
       _ = try Transaction.create(created(sandbox), .restore, summary: "x") { _ in }
     }
     let dry = try sandbox.listing()
@@ -46,7 +46,7 @@ import Testing
     #expect(RawFiles.exists(Array(sandbox.root.utf8)) == isNew)
     // The next one says that it is there, or makes it.
     if isNew {
-      expect(.exists) {
+      expectError(.exists) {
         _ = try Transaction.create(created(sandbox), .restore, summary: "x") { _ in }
       }
       #expect(try sandbox.log().map(\.state) == [.undoable])
@@ -97,8 +97,7 @@ import Testing
     let journal = try state.contents("journal")
     try state.removeFile("journal")
     try state.create("journal", Array("nonsense\n".utf8) + journal)
-    let error = failure { try sandbox.run() }
-    #expect(error?.code == .damagedState && error?.message.contains("line 1") == true)
+    let error = expectError(.damagedState, "line 1") { try sandbox.run() }
     #expect(error?.path?.hasSuffix("/journal") == true)
     try state.removeFile("journal")
     try state.create("journal", journal)
@@ -106,7 +105,7 @@ import Testing
     let record = try ContainerPath(bytes: Array("undo/".utf8) + folder[0] + Array("/record.json".utf8))
     try state.removeFile(record)
     try state.create(record, Array("{}".utf8))
-    expect(.damagedState) { try sandbox.rollback() }
+    expectError(.damagedState) { try sandbox.rollback() }
     #expect(try sandbox.text("a") == "a")
   }
 
@@ -119,7 +118,7 @@ import Testing
     let outcome = try sandbox.rollback()
     #expect(outcome.recovered.map(\.outcome) == [.new])
     #expect(try sandbox.text("a") == "0")
-    expect(.nothingToUndo) { try sandbox.rollback() }
+    expectError(.nothingToUndo) { try sandbox.rollback() }
   }
 
   @Test func namesThatAreHardForAState() throws {
@@ -179,8 +178,8 @@ import Testing
     let stage: ContainerPath = "stage/20261121T020658Z-04d74cd5"
     try state.createDirectories(stage)
     try state.create(stage.appending(name), Array("the only copy".utf8))
-    expect(.damagedState) { try Transaction.recover(sandbox.container()) }
-    expect(.damagedState) { try sandbox.run { try $0.write(Array("three".utf8), to: "a") } }
+    expectError(.damagedState) { try Transaction.recover(sandbox.container()) }
+    expectError(.damagedState) { try sandbox.run { try $0.write(Array("three".utf8), to: "a") } }
     #expect(try state.status(stage.appending(name)) != nil && sandbox.text("a") == "two")
   }
 }

@@ -94,7 +94,7 @@ import Testing
       try Tools.system("sqlite3"),
       ["\(sandbox.root)/Documents/database.sqlite", "UPDATE task SET title = 'app'"])
     let now = try sandbox.listing()
-    let error = try #require(failure { try sandbox.rollback() })
+    let error = try #require(expectError { try sandbox.rollback() })
     #expect(error.code == .conflict)
     for part in [
       "theme", "\"green\"", "\"blue\"", "written.txt", "empty.txt", "database.sqlite",
@@ -128,7 +128,7 @@ import Testing
     new.root["label"] = .string("blue")
     try sandbox.live().removeFile(Sandbox.settings)
     try sandbox.live().create(Sandbox.settings, new.encoded(), mode: 0o640)
-    let error = try #require(failure { try sandbox.rollback() })
+    let error = try #require(expectError { try sandbox.rollback() })
     #expect(error.code == .conflict && error.message.contains("label") && error.message.contains("blue"))
     #expect(error.message.contains("(secret, ") && !error.message.contains("horse"), "\(error.message)")
     let discarded = try sandbox.rollback(discardingNewer: true).value.discarded
@@ -163,19 +163,19 @@ import Testing
       #expect(try sandbox.text("a") == "\(number)")
       expectNone(try sandbox.listing().changes(from: listings[number]))
     }
-    expect(.nothingToUndo) { try sandbox.rollback() }
+    expectError(.nothingToUndo) { try sandbox.rollback() }
     for number in 1...3 {
       try sandbox.rollback(redoing: true)
       #expect(try sandbox.text("a") == "\(number)")
     }
-    expect(.nothingToUndo) { try sandbox.rollback(redoing: true) }
+    expectError(.nothingToUndo) { try sandbox.rollback(redoing: true) }
     for number in [2, 1] {
       try sandbox.rollback()
       #expect(try sandbox.text("a") == "\(number)")
     }
     // Something new ends what can be redone.
     try sandbox.run("other") { try $0.write(Array("x".utf8), to: "a") }
-    expect(.nothingToUndo) { try sandbox.rollback(redoing: true) }
+    expectError(.nothingToUndo) { try sandbox.rollback(redoing: true) }
     try sandbox.rollback()
     #expect(try sandbox.text("a") == "1")
     try sandbox.rollback()
@@ -226,7 +226,7 @@ import Testing
     #expect(try sandbox.listing()["file/inner/x"]?.kind == .file && sandbox.listing()["dir"]?.kind == .file)
     // The app's own file in a directory that took a file's place.
     try sandbox.put("file/mine", "app")
-    expect(.conflict) { try sandbox.rollback() }
+    expectError(.conflict) { try sandbox.rollback() }
     #expect(try sandbox.text("file/mine") == "app")
     try sandbox.rollback(discardingNewer: true)
     expectNone(try sandbox.listing().changes(from: before))
@@ -315,8 +315,7 @@ import Testing
     try sandbox.change { $0.put(VaultSandbox.item("a", "by drydock")) }
     try sandbox.appChanges { $0.put(VaultSandbox.item("a", "by the app")) }
     let before = try sandbox.sealed()
-    let error = failure { try sandbox.rollback(sandbox.keys) }
-    #expect(error?.code == .conflict)
+    let error = expectError(.conflict) { try sandbox.rollback(sandbox.keys) }
     let message = error?.message ?? ""
     #expect(
       message.contains("\n  s/a in Library/Vault/vault.age\n    before       (secret, 1 character, #"),
@@ -346,16 +345,16 @@ import Testing
       vault.put(VaultSandbox.item("renamed", "a"))
     }
     try sandbox.appChanges { $0.put(VaultSandbox.item("renamed", "newer")) }
-    expect(.conflict) { try sandbox.rollback(sandbox.keys) }
+    expectError(.conflict) { try sandbox.rollback(sandbox.keys) }
   }
 
   @Test func withoutTheKeyItSaysWhatToDo() throws {
     try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
     try sandbox.appChanges { $0.put(VaultSandbox.item("c", "c")) }
     let before = try sandbox.sealed()
-    expect(.vaultLocked) { try sandbox.rollback(nil) }
+    expectError(.vaultLocked) { try sandbox.rollback(nil) }
     let stranger = try DeviceKeys(.generate())
-    expect(.vaultLocked) { try sandbox.rollback(stranger) }
+    expectError(.vaultLocked) { try sandbox.rollback(stranger) }
     #expect(try sandbox.sealed() == before)
     // Discarding newer changes discards the file.
     try sandbox.rollback(nil, discardingNewer: true)
@@ -395,7 +394,7 @@ import Testing
   @Test func whatTheAppRemovedAltogetherIsAConflictOrStaysRemoved() throws {
     try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
     try sandbox.base.live().removeFile(VaultSandbox.path)
-    expect(.conflict) { try sandbox.rollback(sandbox.keys) }
+    expectError(.conflict) { try sandbox.rollback(sandbox.keys) }
     try sandbox.rollback(sandbox.keys, discardingNewer: true)
     #expect(try sandbox.values() == ["a = a"])
   }
@@ -413,8 +412,8 @@ import Testing
     newer.put(VaultSandbox.item("app", "own"))
     try sandbox.write(newer.sealed())
     // The old file needs the old key, the present one the new key.
-    expect(.vaultLocked) { try sandbox.rollback(later) }
-    expect(.vaultLocked) { try sandbox.rollback(sandbox.keys) }
+    expectError(.vaultLocked) { try sandbox.rollback(later) }
+    expectError(.vaultLocked) { try sandbox.rollback(sandbox.keys) }
     try sandbox.rollback(both)
     #expect(try sandbox.vault().recipients == sandbox.keys.recipients)
     #expect(try sandbox.values() == ["a = a", "app = own", "b = b"])
@@ -423,7 +422,7 @@ import Testing
   @Test func aDamagedVaultIsComparedAsAFile() throws {
     try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
     try sandbox.write(Array("damaged".utf8))
-    expect(.conflict) { try sandbox.rollback(sandbox.keys) }
+    expectError(.conflict) { try sandbox.rollback(sandbox.keys) }
     try sandbox.rollback(sandbox.keys, discardingNewer: true)
     #expect(try sandbox.values() == ["a = a", "b = b"])
   }

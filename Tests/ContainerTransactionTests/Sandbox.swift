@@ -187,30 +187,6 @@ func expectNone(_ changes: String, _ comment: String = "", sourceLocation: Sourc
   #expect(changes.isEmpty, "\(comment) \(changes)", sourceLocation: sourceLocation)
 }
 
-/// The `DrydockError` that a body throws; nothing else is expected.
-func failure(
-  _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
-) -> DrydockError? {
-  do {
-    try body()
-    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
-  } catch let error as DrydockError {
-    return error
-  } catch {
-    Issue.record("another error: \(error)", sourceLocation: sourceLocation)
-  }
-  return nil
-}
-
-/// Expects an error by its code. Closures that do something are not written inside `#expect`: the compiler (6.3)
-/// may take one that a macro copied for another one of the same function.
-func expect(
-  _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
-) {
-  let error = failure(body, sourceLocation: sourceLocation)
-  #expect(error?.code == code, "\(error as Any)", sourceLocation: sourceLocation)
-}
-
 /// Ends a transaction at some point.
 struct Stop: Error {}
 
@@ -303,8 +279,7 @@ struct GroupSandbox {
   }
 
   func rollback(redoing: Bool = false, commit: StateDirectory.Place? = nil) throws {
-    _ = try Transaction.rollback(
-      container(), redoing: redoing, options: TransactionOptions(commit: commit))
+    _ = try Transaction.rollback(container(), redoing: redoing, options: TransactionOptions(commit: commit))
   }
 
   /// Whether all roots are as ``change(_:)`` makes them.

@@ -134,7 +134,7 @@ import Testing
       // Without the key, or with a wrong one, nothing is begun.
       let records = try sandbox.log().count
       for wrong in [nil, DeviceKeys(try AgeIdentity.generate())] {
-        expect(.vaultLocked) { try sandbox.rollback(commit: commit, keys: wrong) }
+        expectError(.vaultLocked) { try sandbox.rollback(commit: commit, keys: wrong) }
       }
       #expect(try sandbox.log().count == records)
       expectNone(try sandbox.listing().changes(from: after, comparing: TreeListing.untouched))
@@ -411,8 +411,7 @@ import Testing
       file.root["umlaut"] = .string("another-canary-of-the-app")
       try sandbox.live().removeFile(Sandbox.settings)
       try sandbox.live().create(Sandbox.settings, file.encoded())
-      let error = failure { try sandbox.rollback(commit: .beside, keys: keys) }
-      #expect(error?.code == .conflict && error?.message.contains("umlaut") == true)
+      let error = expectError(.conflict, "umlaut") { try sandbox.rollback(commit: .beside, keys: keys) }
       #expect(error?.message.contains("canary") == false && error?.message.contains("kanarien") == false)
     }
   }
@@ -429,8 +428,7 @@ import Testing
       try folder.removeFile(sealed)
       try folder.create(sealed, bytes)
       let before = try sandbox.listing()
-      let error = failure { try sandbox.rollback(commit: .beside, keys: keys) }
-      #expect(error?.code == .nothingToUndo && error?.message.contains("encrypted") == true)
+      expectError(.nothingToUndo, "encrypted") { try sandbox.rollback(commit: .beside, keys: keys) }
       expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     }
   }

@@ -158,8 +158,8 @@ private struct Model {
     try FileManager.default.createSymbolicLink(atPath: sandbox.root + "/link", withDestinationPath: outside)
     _ = try Transaction.dryRun(on: sandbox.container()) { staged in
       try staged.move("link", to: "moved.db")
-      expect(.missing) { try staged.readDatabase(at: "moved.db") { _ in } }
-      let write = failure { try staged.writeDatabase(at: "moved.db") { _ in } }
+      expectError(.missing) { try staged.readDatabase(at: "moved.db") { _ in } }
+      let write = expectError { try staged.writeDatabase(at: "moved.db") { _ in } }
       #expect(write != nil)
       try staged.remove("moved.db")
     }
@@ -294,15 +294,15 @@ private struct Model {
 
   @Test func withoutAKeyNothingIsStaged() throws {
     let before = try sandbox.base.listing()
-    expect(.vaultLocked) {
+    expectError(.vaultLocked) {
       _ = try sandbox.base.run { staged in
         try staged.requireDeviceKeys("vault.rename")
         Issue.record("it went on")
       }
     }
-    expect(.vaultLocked) { _ = try sandbox.base.run { _ = try $0.vault() } }
+    expectError(.vaultLocked) { _ = try sandbox.base.run { _ = try $0.vault() } }
     let stranger = try DeviceKeys(.generate())
-    expect(.vaultLocked) {
+    expectError(.vaultLocked) {
       _ = try Transaction.run(
         on: sandbox.base.container(), .vault, summary: "", options: .init(keys: stranger)
       ) { _ = try $0.vault() }
@@ -339,7 +339,7 @@ private struct Model {
         try $0.setVault(vault)
       }
     }
-    expect(.vaultLocked) { try change { $0.put(VaultSandbox.item("c", "c")) } }
+    expectError(.vaultLocked) { try change { $0.put(VaultSandbox.item("c", "c")) } }
     // Other keys that are not at hand are taken, for they are named on purpose.
     let later = try DeviceKeys(.generate())
     try change { try $0.rekey(to: later.recipients) }
@@ -391,8 +391,8 @@ private struct Model {
         try $0.write(bytes, to: VaultSandbox.path)
       }
     }
-    expect(.checkFailed) { try stage(Array("no vault".utf8), sandbox.keys) }
-    expect(.checkFailed) { try stage(Array(before.dropLast()), sandbox.keys) }
+    expectError(.checkFailed) { try stage(Array("no vault".utf8), sandbox.keys) }
+    expectError(.checkFailed) { try stage(Array(before.dropLast()), sandbox.keys) }
     #expect(try sandbox.sealed() == before)
     // Without a key, or sealed to another one, there is nothing to be seen.
     try stage(before + [0], nil)
@@ -404,16 +404,16 @@ private struct Model {
   /// A vault that cannot be opened keeps nothing else from being changed.
   @Test func aDamagedVaultIsAFileLikeAnother() throws {
     try sandbox.write(Array("damaged".utf8))
-    expect(.badVault) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+    expectError(.badVault) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
     try sandbox.base.run { try $0.write([1], to: "Documents/b.txt") }
     try sandbox.rollback(nil)
     #expect(try sandbox.sealed() == Array("damaged".utf8))
     try sandbox.base.live().removeFile(VaultSandbox.path)
     try sandbox.base.live().createDirectory(VaultSandbox.path)
-    expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+    expectError(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
     try sandbox.base.live().removeTree(VaultSandbox.path)
     try sandbox.base.live().createLink(VaultSandbox.path, target: Array("../elsewhere".utf8))
-    expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+    expectError(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
   }
 }
 
@@ -430,7 +430,7 @@ private struct Model {
       usleep(20_000)
       later.withLock { $0 = true }
     }
-    expect(.io) { try stage.finishWriting() }
+    expectError(.io) { try stage.finishWriting() }
     #expect(later.withLock { $0 })
   }
 

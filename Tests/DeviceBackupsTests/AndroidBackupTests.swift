@@ -48,8 +48,7 @@ struct AndroidBackupTests {
     #expect(try found == Self.contents(of: Samples.path("plain-5.ab"), Samples.password))
     // Without an ordinary backup behind them, the lines are none.
     try RawFiles.write(lines + Array("PK".utf8), to: Array(path.utf8))
-    let error = #expect(throws: DrydockError.self) { try AndroidBackup(at: path) }
-    #expect(error?.code == .notAContainer)
+    expectError(.notAContainer) { try AndroidBackup(at: path) }
   }
 
   @Test("The list has files and bytes of each app, without its program", arguments: samples)
@@ -122,10 +121,7 @@ struct AndroidBackupTests {
   func header(_ text: String, _ code: DrydockError.Code) throws {
     let directory = try TemporaryDirectory()
     try RawFiles.write(Array(text.utf8), to: Array(directory("x.ab").utf8))
-    let error = #expect(throws: DrydockError.self) {
-      try Self.contents(of: directory("x.ab"), Samples.password)
-    }
-    #expect(error?.code == code, "\(error as Any)")
+    expectError(code) { try Self.contents(of: directory("x.ab"), Samples.password) }
   }
 
   @Test("Names that the container's file system takes for one are refused")

@@ -1,6 +1,7 @@
 import Cryptography
 import DrydockErrors
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DeviceBackups
@@ -43,8 +44,7 @@ struct KeybagTests {
       var bytes = try Self.sample()
       let place = try Self.place(of: tag, in: bytes)
       bytes.replaceSubrange(place..<place + 4, with: withUnsafeBytes(of: value.bigEndian) { Array($0) })
-      let error = #expect(throws: DrydockError.self) { try BackupKeybag(bytes).unlock(Samples.password) }
-      #expect(error?.code == (value == 0 ? .damaged : .limit))
+      expectError(value == 0 ? .damaged : .limit) { try BackupKeybag(bytes).unlock(Samples.password) }
     }
   }
 
@@ -87,8 +87,7 @@ struct KeybagTests {
     let classTwice = bytes + bytes[(try #require(bytes.lastRange(of: Array("UUID".utf8))?.lowerBound))...]
     let many = bytes + Array(repeating: Array("UUID".utf8) + [0, 0, 0, 0], count: 300).joined()
     for damaged in [long, twice, classTwice, many, [], Array(repeating: 0, count: 64)] {
-      let error = #expect(throws: DrydockError.self) { try BackupKeybag(damaged) }
-      #expect(error?.code == .damaged)
+      expectError(.damaged) { try BackupKeybag(damaged) }
     }
   }
 }

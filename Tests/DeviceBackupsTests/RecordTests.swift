@@ -2,6 +2,7 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DeviceBackups
@@ -64,10 +65,7 @@ struct RecordTests {
   @Test("The name of a content is the hash of its path")
   func hash() throws {
     for id in [String(repeating: "0", count: 40), "../../../../../../../../../etc/passwd-0123456"] {
-      let error = #expect(throws: DrydockError.self) {
-        try BackupFile(Self.row("Documents/Photos/a.jpg") { $0.id = id })
-      }
-      #expect(error?.code == .damaged)
+      expectError(.damaged) { try BackupFile(Self.row("Documents/Photos/a.jpg") { $0.id = id }) }
     }
   }
 
@@ -75,12 +73,11 @@ struct RecordTests {
   func damage() throws {
     let row = try Self.row("Documents/Photos/a.jpg")
     for count in 0..<row.record.count {
-      let error = #expect(throws: DrydockError.self) {
+      expectError(.damaged) {
         var cut = row
         cut.record = Array(row.record.prefix(count))
         _ = try BackupFile(cut)
       }
-      #expect(error?.code == .damaged)
     }
     for index in row.record.indices {
       for bit in [0x01, 0x10, 0x80] as [UInt8] {

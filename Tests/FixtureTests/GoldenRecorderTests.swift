@@ -69,8 +69,7 @@ import Testing
     // Released, and the same: nothing to do. Another result is refused, and nothing changes.
     recording.released.append(5)
     #expect(try recording.record() == ["5 unchanged"])
-    let error = #expect(throws: DrydockError.self) { try recording.record(["n": .integer(1)]) }
-    #expect(error?.code == .frozen && error?.message.contains("released with 5.0") == true)
+    let error = expectError(.frozen, "released with 5.0") { try recording.record(["n": .integer(1)]) }
     #expect(error?.path == folder("f") + "/expected/5")
     #expect(try recording.record() == ["5 unchanged"])
     // How a frozen one is written does not matter.

@@ -1,5 +1,6 @@
 import DrydockErrors
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Formats

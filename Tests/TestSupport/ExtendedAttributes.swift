@@ -6,7 +6,7 @@ public enum ExtendedAttributes {
   public static func all(of path: [UInt8]) throws -> [[UInt8]: [UInt8]] {
     let list = try sized(call: "llistxattr", path) { Calls.list($0, $1, $2) }
     var attributes: [[UInt8]: [UInt8]] = [:]
-    for name in list.split(separator: 0).map(Array.init) {
+    for name in list.split(separator: 0).map({ Array($0) }) {
       attributes[name] = try sized(call: "lgetxattr", path) { path, buffer, size in
         RawFiles.withPath(name) { Calls.get(path, $0, buffer, size) }
       }
