@@ -15,11 +15,6 @@ import Testing
     Array(try PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0))
   }
 
-  private func code(_ body: () throws -> Void) -> DrydockError.Code? {
-    do { try body() } catch { return (error as? DrydockError)?.code }
-    return nil
-  }
-
   @Test func metadataNamesAppAndInstance() throws {
     let root = try Directory(folder.path)
     try root.createDirectory("x")
@@ -105,10 +100,7 @@ import Testing
       (folder("file/x"), .notAContainer), ("/", .notAContainer), (folder("loop"), .unsupported),
       ("", .notFound),
     ]
-    for (path, expected) in table {
-      let found = code { _ = try Container(at: path) }
-      #expect(found == expected, "\(path)")
-    }
+    for (path, expected) in table { expectError(expected) { try Container(at: path) } }
   }
 
   @Test func configurationOverrides() throws {

@@ -13,8 +13,7 @@ import Testing
 
   private func make(_ paths: String...) throws {
     for path in paths {
-      try FileManager.default.createDirectory(
-        atPath: folder("all/" + path), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(folder("all/" + path))
     }
   }
 

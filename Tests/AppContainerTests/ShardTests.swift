@@ -47,8 +47,7 @@ struct ShardTests {
   func directory() throws {
     let folder = try TemporaryDirectory()
     for number in 0..<40 {
-      try FileManager.default.createDirectory(
-        atPath: folder("all/c\(number)/shared_prefs"), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(folder("all/c\(number)/shared_prefs"))
       try Data().write(to: URL(fileURLWithPath: folder("all/f\(number)")))
       try FileManager.default.createSymbolicLink(
         atPath: folder("all/l\(number)"), withDestinationPath: "c\(number)")
@@ -61,7 +60,7 @@ struct ShardTests {
       #expect(parts.flatMap(\.skipped).sorted() == whole.skipped)
     }
     #expect(throws: DrydockError.self) { try ContainerDirectory(folder("gone"), shard: Shard(1, of: 2)) }
-    try FileManager.default.createDirectory(atPath: folder("empty"), withIntermediateDirectories: false)
+    try RawFiles.createDirectories(folder("empty"))
     #expect(throws: DrydockError.self, "a mistaken path is not an empty shard") {
       try ContainerDirectory(folder("empty"), shard: Shard(1, of: 2))
     }
@@ -90,30 +89,25 @@ struct ShardTests {
   @Test("A container that a list names twice is refused with both lines, however it is named")
   func again() throws {
     let folder = try TemporaryDirectory()
-    try FileManager.default.createDirectory(atPath: folder("a"), withIntermediateDirectories: false)
+    try RawFiles.createDirectories(folder("a"))
     try FileManager.default.createSymbolicLink(atPath: folder("link"), withDestinationPath: "a")
     for (other, shard) in [
       ("a", nil), (folder("a"), try Shard(1, of: 2)), ("link", try Shard(2, of: 2)), ("./gone", nil),
     ] as [(String, Shard?)] {
       let text = "# all\ngone\na\n\(other)\n"
-      do {
-        _ = try ContainerDirectory(list: Array(text.utf8), at: "list", relativeTo: folder(""), shard: shard)
-        Issue.record("not refused: \(other)")
-      } catch let error as DrydockError {
-        #expect(error.code == .malformed && error.place == "list:4:1", "\(error)")
-        #expect(error.message.contains("as in line \(other == "./gone" ? 2 : 3)"), "\(error)")
+      let error = expectError(.malformed, "as in line \(other == "./gone" ? 2 : 3)") {
+        try ContainerDirectory(list: Array(text.utf8), at: "list", relativeTo: folder(""), shard: shard)
       }
+      #expect(error?.place == "list:4:1", "\(other)")
     }
   }
 
   @Test("A list without paths, and one that is no text, are refused with the line")
   func badLists() throws {
     #expect(throws: DrydockError.self) { try list("# nothing\n\n") }
-    do {
-      _ = try ContainerDirectory(list: Array("a\nb".utf8) + [0xFF], at: "list", relativeTo: "")
-      Issue.record("not refused")
-    } catch let error as DrydockError {
-      #expect(error.code == .malformed && error.place == "list:2:1")
+    let error = expectError(.malformed) {
+      try ContainerDirectory(list: Array("a\nb".utf8) + [0xFF], at: "list", relativeTo: "")
     }
+    #expect(error?.place == "list:2:1")
   }
 }

@@ -17,11 +17,6 @@ import Testing
     return vault
   }
 
-  private func code(_ body: () throws -> Void) -> DrydockError.Code? {
-    do { try body() } catch { return (error as? DrydockError)?.code }
-    return nil
-  }
-
   @Test func sealedAndOpened() throws {
     let keys = try keys()
     let vault = try vault(keys)
@@ -64,9 +59,9 @@ import Testing
     let opened = try Vault(opening: again.sealed(), with: one, path: "v")
     #expect(opened == again && opened.device == device)
     let sealed = try again.sealed()
-    #expect(code { _ = try Vault(opening: sealed, with: other, path: "v") } == .vaultLocked)
+    expectError(.vaultLocked) { _ = try Vault(opening: sealed, with: other, path: "v") }
     #expect(Vault.summary(of: sealed) == "encrypted to 2 recipients (X25519)")
-    #expect(code { try again.rekey(to: []) } == .unsupported)
+    expectError(.unsupported) { try again.rekey(to: []) }
   }
 
   @Test func aNewVaultIsSealedToTheCurrentKey() throws {
@@ -108,9 +103,9 @@ import Testing
   @Test func errorsNameTheKeyFile() throws {
     let folder = try TemporaryDirectory()
     try RawFiles.write(Array("# nothing\n".utf8), to: Array(folder("empty").utf8))
-    #expect(code { _ = try DeviceKeys(files: [folder("absent")]) } == .vaultLocked)
-    #expect(code { _ = try DeviceKeys(files: [folder("empty")]) } == .vaultLocked)
-    #expect(code { _ = try DeviceKeys(files: [folder.path]) } == .vaultLocked)
+    expectError(.vaultLocked) { _ = try DeviceKeys(files: [folder("absent")]) }
+    expectError(.vaultLocked) { _ = try DeviceKeys(files: [folder("empty")]) }
+    expectError(.vaultLocked) { _ = try DeviceKeys(files: [folder.path]) }
     #expect(try DeviceKeys(files: []) == nil)
   }
 

@@ -40,7 +40,7 @@ import Testing
   func everyByteIsWritten(size: Int, place: (Int, String?)) throws {
     let directory = try TemporaryDirectory()
     let (start, folder) = (place.0, place.1 ?? directory.path)
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try RawFiles.createDirectories(folder)
     let path = folder + "/drydock-output-\(UUID().uuidString)"
     let file = try FileDescriptor.open(
       FilePath(path), .readWrite, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)

@@ -60,7 +60,7 @@ import Testing
 
   @Test func hostileTarStreamsAreRefused() throws {
     let x = directory("x")
-    try FileManager.default.createDirectory(atPath: x + "/d", withIntermediateDirectories: true)
+    try RawFiles.createDirectories(x + "/d")
     try store(Array("one".utf8), at: x + "/one")
     try store(Array("two".utf8), at: x + "/d/two")
     try store([UInt8](repeating: 65, count: 5000), at: x + "/long")

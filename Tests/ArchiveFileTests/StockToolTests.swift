@@ -49,7 +49,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let samples = Self.samples()
     try writeArchive(samples, to: directory("a.tar.zst"))
-    try FileManager.default.createDirectory(atPath: directory("x"), withIntermediateDirectories: false)
+    try RawFiles.createDirectories(directory("x"))
     let arguments =
       tool == "tar"
       ? ["--xattrs", "--xattrs-include=*", "--zstd", "-xpf", "../a.tar.zst"]

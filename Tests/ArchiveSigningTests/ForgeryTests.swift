@@ -55,7 +55,7 @@ struct ForgeryTests {
     let foreign = try programs.sign(.ed25519, file, with: secret, namespace: "git")
     let good = try programs.sign(.ed25519, file, with: secret)
     let text = String(decoding: good, as: UTF8.self)
-    #expect(code { try trusted.signer(of: Self.message, at: time, [foreign]) } == .badSignature)
+    expectError(.badSignature) { try trusted.signer(of: Self.message, at: time, [foreign]) }
     let blob = try #require(Data(base64Encoded: text.split(separator: "\n").dropFirst().dropLast().joined()))
     func armored(_ blob: [UInt8]) -> [UInt8] {
       Array(
@@ -80,7 +80,7 @@ struct ForgeryTests {
       let found = code { try trusted.signer(of: Self.message, at: time, [bytes]) }
       #expect(found == .badSignature || found == .untrusted)
     }
-    #expect(code { try trusted.signer(of: Self.message, at: time, []) } == .untrusted)
+    expectError(.untrusted) { try trusted.signer(of: Self.message, at: time, []) }
   }
 
   @Test("Lines of allowed signers")

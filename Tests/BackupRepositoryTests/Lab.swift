@@ -59,7 +59,7 @@ final class Lab {
   func full(_ path: String) -> [UInt8] { Array((root + "/" + path).utf8) }
 
   func make(_ path: String) throws {
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    try RawFiles.createDirectories(path)
   }
 
   func directory(in path: String) throws { try make(root + "/" + path) }

@@ -9,7 +9,7 @@ import Testing
   init() throws {
     sandbox = try Sandbox()
     for path in ["Store/Documents", "Store/Library/Preferences", "Own"] {
-      try FileManager.default.createDirectory(atPath: sandbox(path), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(sandbox(path))
     }
     for name in ["Notes.sqlite", ".Notes_SUPPORT"] {
       try FileManager.default.copyItem(

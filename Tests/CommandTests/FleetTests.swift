@@ -267,7 +267,7 @@ struct FleetTests {
 
     let verified = try sandbox.drydock("verify --all All -r Backups --data --json").expect()
     #expect(try states(verified).count == 6, "\(verified)")
-    try FileManager.default.createDirectory(atPath: sandbox("Empty"), withIntermediateDirectories: false)
+    try RawFiles.createDirectories(sandbox("Empty"))
     try sandbox.drydock("verify --all All -r Empty").expect(exit: 1, output: "no archive of this container")
     for shard in 1...2 {
       try sandbox.succeed(

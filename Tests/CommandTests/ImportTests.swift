@@ -175,7 +175,7 @@ struct ImportTests {
 
   @Test("An empty directory is filled; one with data is refused, and so are the groups'")
   func targets() throws {
-    try FileManager.default.createDirectory(atPath: sandbox("Notes"), withIntermediateDirectories: false)
+    try RawFiles.createDirectories(sandbox("Notes"))
     #expect(try run(Self.sample("plain")).succeeded)
     let before = try sandbox.tree(".").without("tmp")
     try run(Self.sample("plain")).expect(exit: 1, errors: "has data already")

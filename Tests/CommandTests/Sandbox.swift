@@ -39,7 +39,7 @@ struct Sandbox {
     try FileManager.default.copyItem(atPath: Self.repository + "/Migrations", toPath: directory("Migrations"))
     try write("drydock.yaml", Self.configuration().replacing(/(?m)^(groups|  journal): .*\n/, with: ""))
     for later in ["0007_widget", "releases.yaml"] { try remove("Migrations/" + later) }
-    try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
+    try RawFiles.createDirectories(directory("tmp"))
     try write("device.key", Self.newKey.get())
   }
 
@@ -306,7 +306,7 @@ struct Sandbox {
     try run(
       Tools.system("cp"), "-a", "--", "\(Self.repository)/Migrations/0007_widget", directory("Migrations"))
     for made in ["Fixtures", "Shared/AppGroup/notes"] {
-      try FileManager.default.createDirectory(atPath: directory(made), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(directory(made))
     }
     try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Fixtures/\(name)", directory("Fixtures"))
   }
@@ -330,7 +330,7 @@ struct Sandbox {
 
   func write(_ path: String, bytes: [UInt8]) throws {
     let parent = (directory(path) as NSString).deletingLastPathComponent
-    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    try RawFiles.createDirectories(parent)
     try RawFiles.write(bytes, to: Array(directory(path).utf8))
   }
 

@@ -23,7 +23,7 @@ final class CaptureSandbox {
     configuration.layout = .ios
     configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
     for path in ["Fixtures", "Notes", "Notes/Documents", "Notes/Library/Preferences"] {
-      try FileManager.default.createDirectory(atPath: directory(path), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(directory(path))
     }
     try settings(["dataSchemaVersion": 3])
   }
@@ -32,8 +32,7 @@ final class CaptureSandbox {
 
   func write(_ path: String, _ bytes: [UInt8]) throws {
     let full = directory("Notes/" + path)
-    try FileManager.default.createDirectory(
-      atPath: (full as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+    try RawFiles.createDirectories((full as NSString).deletingLastPathComponent)
     try RawFiles.write(bytes, to: Array(full.utf8))
   }
 

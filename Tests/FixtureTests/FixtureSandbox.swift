@@ -19,8 +19,7 @@ final class FixtureSandbox {
   init() throws {
     (directory, deviceKeys) = (try TemporaryDirectory(), DeviceKeys(try AgeIdentity.generate()))
     configuration = try Sample.configuration
-    try FileManager.default.createDirectory(
-      atPath: directory(Self.fixture), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(directory(Self.fixture))
   }
 
   static func with(_ body: (FixtureSandbox) throws -> Void) throws {

@@ -112,8 +112,7 @@ import Testing
 
   @Test func aGoldenIsReadableText() throws {
     let groups = ["group.com.example.g": "../group"]
-    try FileManager.default.createDirectory(
-      atPath: folder("group/Library/Preferences"), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(folder("group/Library/Preferences"))
     var made = try GoldenContainer(folder, groups: groups, keys: Self.keys.get())
     var item = VaultItem.made("auth", "two\nlines")
     item.label = "A label"

@@ -27,7 +27,7 @@ struct GoldenContainer {
     var configuration = ContainerConfiguration()
     (configuration.app, configuration.layout, configuration.groups) = ("com.example.g", .ios, groups)
     for path in ["Library/Preferences", "Library/Caches", "Documents", "tmp"] {
-      try FileManager.default.createDirectory(atPath: "\(root)/\(path)", withIntermediateDirectories: true)
+      try RawFiles.createDirectories("\(root)/\(path)")
     }
     directory = try Directory(root)
     for path in [".", "Library", "Library/Preferences", "Library/Caches", "Documents", "tmp"] {

@@ -21,9 +21,8 @@ import Testing
     init(_ folder: TemporaryDirectory) throws {
       self.folder = folder
       made = try GoldenContainer(folder)
-      try FileManager.default.createDirectory(
-        atPath: folder("f/container"), withIntermediateDirectories: true)
-      try FileManager.default.createDirectory(atPath: folder("m"), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(folder("f/container"))
+      try RawFiles.createDirectories(folder("m"))
       try "version: 1\nvolatile: {settings: at}\n".write(
         toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
     }

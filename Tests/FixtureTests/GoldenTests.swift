@@ -58,9 +58,8 @@ import Testing
 
   @Test func oddNamesValuesAndRows() throws {
     let root = folder("com.example.odd")
-    try FileManager.default.createDirectory(
-      atPath: root + "/Library/Preferences", withIntermediateDirectories: true)
-    try FileManager.default.createDirectory(atPath: root + "/Documents", withIntermediateDirectories: true)
+    try RawFiles.createDirectories(root + "/Library/Preferences")
+    try RawFiles.createDirectories(root + "/Documents")
     let container = try Container(at: root)
     let directory = try Directory(root)
     for name in [" lead", "tail ", "a\nb", "back\\x41slash", "Grüße", "-", "#x"] {

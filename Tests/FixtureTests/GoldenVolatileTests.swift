@@ -226,8 +226,8 @@ import Testing
     try made.directory.create("tmp/log", [1], mode: 0o644)
     let document: ContainerPath = "Documents/state.json"
     try made.directory.create(document, Array(#"{"at":1,"theme":"light"}"#.utf8), mode: 0o644)
-    try FileManager.default.createDirectory(atPath: folder("f/container"), withIntermediateDirectories: true)
-    try FileManager.default.createDirectory(atPath: folder("f/expected"), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(folder("f/container"))
+    try RawFiles.createDirectories(folder("f/expected"))
     let text = "version: 1\nvolatile: {settings: at, columns: t.id, files: /tmp/log}\n"
     try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
     let volatile = try Fixture.load(folder("f")).volatile
@@ -260,7 +260,7 @@ import Testing
   }
 
   @Test func aPatternThatIsNoneIsAnErrorWithItsLine() throws {
-    try FileManager.default.createDirectory(atPath: folder("f/container"), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(folder("f/container"))
     let text = "version: 1\nvolatile:\n  patterns: [\"(\"]\nexpect: {files: [a]}\n"
     try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
     let error = #expect(throws: DrydockError.self) { try Fixture.load(folder("f")) }

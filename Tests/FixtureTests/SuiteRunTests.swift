@@ -55,8 +55,7 @@ struct SuiteRunTests {
   func keep() throws {
     try makeBroken()
     sandbox.options.keep = sandbox.directory("kept")
-    try FileManager.default.createDirectory(
-      atPath: sandbox.directory("kept/new"), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(sandbox.directory("kept/new"))
     let result = try sandbox.run()
     #expect(
       result.fixtures.map(\.kept) == [sandbox.directory("kept/new-2")] + Array(repeating: nil, count: 4))
@@ -148,8 +147,7 @@ struct SuiteRunTests {
   func malformed() throws {
     try makeBroken()
     sandbox.options.keep = sandbox.directory("kept")
-    try FileManager.default.createDirectory(
-      atPath: sandbox.directory("kept"), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(sandbox.directory("kept"))
     try sandbox.fixture("bad", more: "expect: {settings: {look: dark}}", sql: "CREATE TABEL task;\n")
     let result = try sandbox.run()
     #expect(result.fixtures[0].findings.map(\.check) == [.build], "\(result.fixtures[0].findings)")

@@ -20,7 +20,7 @@ final class SuiteSandbox {
     configuration.databases = ["notes": ["Documents/notes.sqlite"], "absent": ["Documents/absent.sqlite"]]
     configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
     for name in ["Migrations", "Fixtures"] {
-      try FileManager.default.createDirectory(atPath: directory(name), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(directory(name))
     }
   }
 
@@ -64,7 +64,7 @@ final class SuiteSandbox {
   func write(_ path: String, _ text: String) throws {
     let full = directory(path)
     let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
-    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    try RawFiles.createDirectories(parent)
     try RawFiles.write(Array(text.utf8), to: Array(full.utf8))
   }
 

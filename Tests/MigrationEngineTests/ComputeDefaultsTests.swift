@@ -144,8 +144,7 @@ import Testing
     let before: PropertyListDictionary = [
       "i": .int(1), "l": .long(1), "f": .single(0.5), "s": .set(["b", "a"]), "t": "x", "b": true,
     ]
-    try FileManager.default.createDirectory(
-      atPath: lab.path("shared_prefs"), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(lab.path("shared_prefs"))
     try Data(SettingsFile(format: .sharedPreferences, root: before).encoded()).write(
       to: URL(fileURLWithPath: lab.path("shared_prefs/notes.xml")))
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")

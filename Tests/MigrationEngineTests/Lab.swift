@@ -31,7 +31,7 @@ final class Lab {
     configuration.layout = .ios
     configuration.databases = ["notes": [Self.newDatabase, Self.oldDatabase]]
     for folder in ["container/Documents", "container/Library/Preferences", "migrations"] {
-      try FileManager.default.createDirectory(atPath: directory(folder), withIntermediateDirectories: true)
+      try RawFiles.createDirectories(directory(folder))
     }
   }
 
@@ -70,7 +70,7 @@ final class Lab {
   /// Not by Foundation: its descriptor would go into a program that another test starts.
   private func write(_ full: String, _ bytes: [UInt8]) throws {
     let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
-    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    try RawFiles.createDirectories(parent)
     try RawFiles.write(bytes, to: Array(full.utf8))
   }
 

@@ -332,8 +332,7 @@ import Testing
     try await onThread {
       try Lab.with { lab in
         lab.configuration.groups = ["group.notes": "../group"]
-        try FileManager.default.createDirectory(
-          atPath: lab.directory("group/Library"), withIntermediateDirectories: true)
+        try RawFiles.createDirectories(lab.directory("group/Library"))
         try Data("shared".utf8).write(to: URL(fileURLWithPath: lab.directory("group/old")))
         try lab.write("own", "own")
         let script = "mv .groups/group.notes/old .groups/group.notes/new; mv own .groups/group.notes/Library"
@@ -364,7 +363,7 @@ import Testing
         """,
         setUp: { lab in
           try FileManager.default.moveItem(atPath: lab.directory("container"), toPath: memory + "-made")
-          try FileManager.default.createDirectory(atPath: memory, withIntermediateDirectories: true)
+          try RawFiles.createDirectories(memory)
           try FileManager.default.moveItem(atPath: memory + "-made", toPath: memory + "/container")
           try FileManager.default.createSymbolicLink(
             atPath: lab.directory("container"), withDestinationPath: memory + "/container")

@@ -5,6 +5,7 @@ import Cryptography
 import DrydockErrors
 import Foundation
 import MigrationEngine
+import TestSupport
 import Testing
 
 @Suite("The vault in stages") struct StageVaultTests {
@@ -32,9 +33,9 @@ import Testing
     try lab.set(["token": .string(Self.canary)])
     try lab.baseline(0)
     let catalog = try catalog { _ in throw StageProblem("it ran") }
-    let error = #expect(throws: DrydockError.self) { try lab.migrate(catalog) }
-    #expect(error?.code == .vaultLocked)
-    #expect(error?.message.contains("tokens of the migration 0002_tokens needs the device key") == true)
+    expectError(.vaultLocked, "tokens of the migration 0002_tokens needs the device key") {
+      try lab.migrate(catalog)
+    }
     #expect(try lab.migrate(catalog, to: 1).to == 1)
   }
 

@@ -36,12 +36,9 @@ import Testing
   @Test func withoutTheKeyNothingIsBegun() throws {
     let before = try lab.tree()
     for _ in 0..<2 {
-      let error = #expect(throws: DrydockError.self) { try lab.migrate() }
-      #expect(error?.code == .vaultLocked)
-      #expect(
-        error?.message.contains("vault.move-from-defaults of the migration 0002_move needs the device key")
-          == true)
-      #expect(error?.message.contains("device key") == true)
+      expectError(.vaultLocked, "vault.move-from-defaults of the migration 0002_move needs the device key") {
+        try lab.migrate()
+      }
     }
     try lab.expectUntouched(since: before)
     // Up to there no key is needed; nor after it.
@@ -56,8 +53,7 @@ import Testing
   @Test func aWrongKeyOrADamagedVaultChangesNothing() throws {
     let keys = DeviceKeys(try AgeIdentity.generate())
     let path = lab.path("Library/Vault/vault.age")
-    try FileManager.default.createDirectory(
-      atPath: lab.path("Library/Vault"), withIntermediateDirectories: true)
+    try RawFiles.createDirectories(lab.path("Library/Vault"))
     let sealed = try Vault(new: keys).sealed()
     var damaged = sealed
     damaged[damaged.count - 1] ^= 1
@@ -68,8 +64,7 @@ import Testing
     for (bytes, key, code) in cases {
       try Data(bytes).write(to: URL(fileURLWithPath: path))
       lab.deviceKeys = key
-      let error = #expect(throws: DrydockError.self) { try lab.migrate() }
-      #expect(error?.code == code, "\(String(describing: error))")
+      expectError(code) { try lab.migrate() }
       #expect(try lab.settings()?["token"] == .string("canary-01234-x") && lab.settings()?["size"] == nil)
     }
     // What does not open the vault runs beside a damaged one.

@@ -3,8 +3,8 @@ import Testing
 
 /// Expects one of Drydock's errors, by its code unless that is nil, and by parts of its text; gives the error.
 ///
-/// A function, and closures that do something are not written inside `#expect`: the compiler (6.3) may take one that a macro
-/// copied for another one of the same function. It uses no macro itself, for which only targets of tests are compiled.
+/// A function, since closures that do something are not written inside `#expect`: the compiler (6.3) may take one that a macro
+/// copied for another one of the same function.
 @discardableResult
 public func expectError<Value>(
   _ code: DrydockError.Code? = nil, _ words: String..., fileID: String = #fileID, path: String = #filePath,
@@ -13,8 +13,7 @@ public func expectError<Value>(
   let found: String
   var error: DrydockError?
   do {
-    _ = try body()
-    found = "nothing was thrown"
+    found = "nothing was thrown: \(try body())"
   } catch let thrown as DrydockError {
     error = thrown
     found = "\(thrown.code): \(thrown)"

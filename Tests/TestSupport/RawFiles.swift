@@ -84,6 +84,11 @@ public enum RawFiles {
     }
   }
 
+  /// Makes a directory, and those above it.
+  public static func createDirectories(_ path: String) throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
   /// A symbolic link's target.
   public static func linkTarget(_ path: [UInt8]) throws -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 4096)

@@ -34,8 +34,7 @@ struct RandomCase {
       var migrations = RandomMigrations(seed: seed, isReversible: isReversible)
       var files = migrations.files()
       changing(&files)
-      try FileManager.default.createDirectory(
-        atPath: folder("migrations"), withIntermediateDirectories: false)
+      try RawFiles.createDirectories(folder("migrations"))
       for (name, text) in files {
         try Data(text.utf8).write(to: URL(fileURLWithPath: folder("migrations/" + name)))
       }

@@ -31,7 +31,7 @@ struct RandomContainer {
     for folder in [
       "Documents/Sub/Deep", "Documents/Empty", "Library/Preferences", "Library/Application Support",
     ] {
-      try FileManager.default.createDirectory(atPath: root + "/" + folder, withIntermediateDirectories: true)
+      try RawFiles.createDirectories(root + "/" + folder)
     }
     try container.settings()
     try container.files()
@@ -156,8 +156,7 @@ struct RandomContainer {
       item.account = account
       vault.put(item)
     }
-    try FileManager.default.createDirectory(
-      atPath: url("Library/Vault").path, withIntermediateDirectories: true)
+    try RawFiles.createDirectories(url("Library/Vault").path)
     try Data(vault.sealed()).write(to: url(Stores.vault))
   }
 }
