@@ -76,7 +76,7 @@ import Testing
     let listing = try Repository(lab.repository).list()
     #expect(listing.clockWarnings(now: Self.now).isEmpty)
     #expect(try listing.find("box@2024-01-10T22:30") == path)
-    #expect(code { try listing.find("box@2024-01-10T22:29") } == "notFound")
+    expectError(.notFound) { try listing.find("box@2024-01-10T22:29") }
   }
 
   @Test(

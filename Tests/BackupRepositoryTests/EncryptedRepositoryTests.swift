@@ -45,8 +45,8 @@ import Testing
     options.encryption = .recipients([identity.recipient])
     let report = try lab.take(options)
     #expect(report.isEncrypted && report.path.hasSuffix(".tar.zst.age"))
-    #expect(code { try Archive(path: report.path) } == "noIdentity")
-    #expect(code { try Archive.header(path: report.path) } == "noIdentity")
+    expectError(.noIdentity) { try Archive(path: report.path) }
+    expectError(.noIdentity) { try Archive.header(path: report.path) }
     #expect(try Archive.header(path: report.path, keys: keys) == report.header)
     let archive = try Archive(path: report.path, keys: keys)
     #expect(archive.encryption?.needsPassphrase == false && archive.snapshot == report.snapshot)
@@ -60,7 +60,7 @@ import Testing
     let copy = try SnapshotCopy.export(
       archive, to: .file(lab.directory("copy")), encryption: .recipients([identity.recipient]), tool: "test")
     #expect(try Archive(path: copy.path, keys: keys).header.exportedFrom == report.archive)
-    #expect(code { try Archive(path: copy.path) } == "noIdentity")
+    expectError(.noIdentity) { try Archive(path: copy.path) }
   }
 
   @Test func aListTellsWhatNamesSay() throws {
@@ -108,8 +108,8 @@ import Testing
     ] { #expect(try listing.find(name) == found, "\(name)") }
     let error = failure { _ = try listing.find("latest") }
     #expect(code(error) == "ambiguousArchive" && "\(error as Any)".contains("#\(one)@latest, my box@latest"))
-    #expect(code { try listing.find("blue@latest") } == "notFound")
-    #expect(code { try listing.find("0123ffff") } == "notFound")
+    expectError(.notFound) { try listing.find("blue@latest") }
+    expectError(.notFound) { try listing.find("0123ffff") }
   }
 
   @Test func copiesOfOneArchiveAreOne() throws {
@@ -197,7 +197,7 @@ import Testing
   @Test func anInstanceIsNotNamedLikeAMark() throws {
     let container = try lab.container()
     let named = container.assuming(layout: .generic, app: container.app, instance: "#0123abcd")
-    #expect(code { try Snapshot.take(named, to: .repository(lab.repository)) } == "usage")
+    expectError(.usage) { try Snapshot.take(named, to: .repository(lab.repository)) }
   }
 
   @Test(.local("without files")) func noTwoOwnersHaveOneName() {

@@ -70,7 +70,7 @@ import Testing
     #expect(report.bytesFreed > 1000 && report.removed.allSatisfy { $0.paths.count == 1 })
     #expect(try remaining() == [4, 5])
     policy = RetentionPolicy()
-    #expect(code { try repository.forget(keeping: policy) } == "usage")
+    expectError(.usage) { try repository.forget(keeping: policy) }
     policy.tags = [["none"]]
     let error = failure { try repository.forget(keeping: policy) }
     #expect(
@@ -133,7 +133,7 @@ import Testing
     #expect(try repository.find("\(instances[1])@latest").contains(id(3).prefix(8)))
     try repository.forgetEverything(instance: instances[0])
     #expect(try remaining() == [3])
-    #expect(code { try repository.forgetEverything(instance: instances[0]) } == "notFound")
+    expectError(.notFound) { try repository.forgetEverything(instance: instances[0]) }
   }
 
   @Test func damagedFilesStayAndAreNamed() throws {
@@ -255,7 +255,7 @@ import Testing
     try add(7, instance: "red", name: "sealed.tar.zst.age", encrypted: true)
     try lab.changeRepository("cd repository; cp renamed.tar.zst again.tar.zst")
     try repository.tag("renamed.tar.zst", adding: ["keep"])
-    #expect(code { try repository.forgetEverything() } == "usage")
+    expectError(.usage) { try repository.forgetEverything() }
     let unknown = failure { try repository.forgetEverything(instance: "rad") }
     #expect(code(unknown) == "notFound" && "\(unknown as Any)".contains("com.example.lab/red"))
     #expect(try repository.forgetEverything(instance: "red", dryRun: true).removed.count == 4)
@@ -290,15 +290,15 @@ import Testing
       try repository.tag(String(id(1).prefix(10)), adding: ["x"], removing: ["release", "none"]) == [
         "keep", "x",
       ])
-    #expect(code { try repository.tag(name(encrypted), adding: ["keep"]) } == "noIdentity")
+    expectError(.noIdentity) { try repository.tag(name(encrypted), adding: ["keep"]) }
     let keys = AgeKeys(identities: [identity])
     #expect(try repository.tag(name(encrypted), adding: ["keep", "y"], keys: keys) == ["keep", "y"])
     // From then on no key is needed.
     #expect(try repository.tag(name(encrypted), removing: ["y"]) == ["keep"])
     for tag in ["", "a,b", " a", "a\u{1B}", String(repeating: "a", count: 101)] {
-      #expect(code { try repository.tag(name(first), adding: [tag]) } == "usage")
+      expectError(.usage) { try repository.tag(name(first), adding: [tag]) }
     }
-    #expect(code { try repository.tag("box@2020", adding: ["a"]) } == "notFound")
+    expectError(.notFound) { try repository.tag("box@2020", adding: ["a"]) }
     let listing = try repository.list()
     #expect(listing.items.map(\.tags) == [["keep", "x"], []] && listing.locked.map(\.tags) == [["keep"]])
     // A copy of the repository decides as this one.
@@ -331,10 +331,10 @@ import Testing
     #expect(try repository.list().items.map(\.tags) == [["a", "b"]])
     #expect(try names().first { $0.hasSuffix(".json") } == "\(report.archive).tags.json")
     request.tags = ["a,b"]
-    #expect(code { try lab.take(request) } == "usage")
+    expectError(.usage) { try lab.take(request) }
     request.tags = ["a"]
     let file = ArchiveTarget.file(lab.directory("file.tar.zst"))
-    #expect(code { try lab.take(request, to: file) } == "usage")
+    expectError(.usage) { try lab.take(request, to: file) }
     #expect(try names().count == 2 && !RawFiles.exists(Array(lab.directory("file.tar.zst").utf8)))
     // An archive is as good without the file.
     try repository.forget(keeping: .last(1))
@@ -352,7 +352,7 @@ import Testing
     #expect(try listing.since("2026-01-03").archives.count == 3)
     #expect(try listing.since("2026-01-03T00:00:01Z").archives.count == 2)
     #expect(try listing.since("2026").archives.count == 4 && listing.since("2027").archives.isEmpty)
-    #expect(code { try listing.since("yesterday") } == "malformed")
+    expectError(.malformed) { try listing.since("yesterday") }
   }
 
   /// Killed at every removal of a file: no archive is left without one that it needs.

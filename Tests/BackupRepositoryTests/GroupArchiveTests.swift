@@ -158,6 +158,6 @@ import Testing
     #expect(try lab.read("../Shared/lab/note.txt") == "changed")
     try lab.restore(archive) { $0.scope = [Self.group] }
     #expect(try lab.read("../Shared/lab/note.txt") == "note" && lab.read("Documents/a.txt") == "changed")
-    #expect(code { try lab.snapshot(to: lab.directory("Shared/lab/archive")) } == "overlap")
+    expectError(.overlap) { try lab.snapshot(to: lab.directory("Shared/lab/archive")) }
   }
 }

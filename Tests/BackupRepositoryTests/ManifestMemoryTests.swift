@@ -33,8 +33,7 @@ import Testing
     let lab = try Lab()
     let path = try archive(lab, sql: sql)
     #expect(try RawFiles.status(Array(path.utf8)).st_size < 2 << 20)
-    let error = failure { _ = try Archive(path: path) }
-    #expect(code(error) == "limit", "\(String(describing: error))")
+    let error = expectError(.limit) { try Archive(path: path) }
     #expect("\(String(describing: error))".contains("raise it if you trust"))
     if sql.contains("superseded") { _ = try Archive(path: path, limit: .init(bytes: 1 << 30)) }
   }
@@ -48,7 +47,7 @@ import Testing
           INSERT INTO excluded VALUES ('x', 'layout', 'x', 'x');
           UPDATE excluded SET \(column) = \(Self.text.replacing("%", with: "2000000"));
           """)
-      #expect(code { try Verification.run(Archive(path: path), data: false) } == "damaged")
+      expectError(.damaged) { try Verification.run(Archive(path: path), data: false) }
       #expect(code(try lab.refusal(path)) == "damaged")
     }
   }

@@ -17,7 +17,7 @@ import Testing
     let target = lab.directory("mine.tar.zst")
     #expect(try lab.snapshot(to: target).path == target)
     let before = try TreeListing(lab.directory.path)
-    #expect(code { try lab.snapshot(to: target) } == "overlap")
+    expectError(.overlap) { try lab.snapshot(to: target) }
     expectSame(try TreeListing(lab.directory.path), as: before)
   }
 
@@ -35,12 +35,12 @@ import Testing
       #expect(code(error) == "overlap", "\(place): \(String(describing: error))")
     }
     for file in ["box/out.tar.zst", "way/out.tar.zst"] {
-      #expect(code { try lab.snapshot(to: lab.directory(file)) } == "overlap")
+      expectError(.overlap) { try lab.snapshot(to: lab.directory(file)) }
     }
-    #expect(code { try lab.snapshot(to: lab.directory("none/out.tar.zst")) } == "notFound")
-    #expect(code { try lab.snapshot(to: lab.repository + "/") } == "notFound")
+    expectError(.notFound) { try lab.snapshot(to: lab.directory("none/out.tar.zst")) }
+    expectError(.notFound) { try lab.snapshot(to: lab.repository + "/") }
     let nowhere = ArchiveTarget.repository(lab.directory("none"))
-    #expect(code { try lab.take(to: nowhere) } == "notFound")
+    expectError(.notFound) { try lab.take(to: nowhere) }
     expectSame(try TreeListing(lab.directory.path), as: before)
     // A file beside the container is fine.
     try lab.snapshot(to: lab.directory("beside.tar.zst"))
@@ -85,7 +85,7 @@ import Testing
   @Test(.everyPlace) func lockedContainerIsNotRead() throws {
     let root = try Directory(lab.root)
     #expect(try root.tryLock(exclusive: true))
-    #expect(code { try lab.snapshot() } == "locked")
+    expectError(.locked) { try lab.snapshot() }
     #expect(try lab.storedNames().isEmpty)
     withExtendedLifetime(root) {}
   }

@@ -64,12 +64,11 @@ import Testing
 
     let killed = try SlowSnapshot(lab, "one")
     let remove = { _ = try repository.forgetEverything(app: "com.example.lab") }
-    let error = failure { try remove() }
-    #expect(code(error) == "locked")
+    let error = expectError(.locked) { try remove() }
     let message = "\(error as Any)"
     #expect(
       message.contains("process \(killed.process.process) (drydock)") && message.contains("wait for it"))
-    #expect(code { try repository.forget(keeping: .last(1)) } == "locked")
+    expectError(.locked) { try repository.forget(keeping: .last(1)) }
     // What only looks does not wait.
     #expect(try repository.forget(keeping: .last(1), dryRun: true).kept.map(\.id) == [item.id])
     #expect(RawFiles.exists(Array(item.path.utf8)))
@@ -80,7 +79,7 @@ import Testing
     #expect(try SlowSnapshot.writing(lab) == [killed.scratch])
     try remove()
     #expect(!RawFiles.exists(Array(report.path.utf8)))
-    #expect(code { try remove() } == "notFound")
+    expectError(.notFound) { try remove() }
 
     // The next writer removes what it left, and nothing of those who live.
     let slow = try SlowSnapshot(lab, "two")
@@ -101,8 +100,7 @@ import Testing
     try lab.write("file", "content")
     let first = try lab.snapshot()
     var holder: (any Place)? = try Repository(lab.repository).locked(exclusive: true, timeout: 0)
-    let error = failure { try lab.snapshot() }
-    #expect(code(error) == "locked")
+    let error = expectError(.locked) { try lab.snapshot() }
     #expect("\(error as Any)".contains(lab.place == nil ? "this process itself" : "process \(getpid()) on "))
     // Readers do not wait.
     #expect(try Repository(lab.repository).find("latest") == first.path)

@@ -75,9 +75,9 @@ import Testing
       let error = failure { _ = try repository.find(name) }
       #expect(code(error) == "notFound" && "\(error as Any)".contains(words), "\(name): \(error as Any)")
     }
-    #expect(code { try Repository(lab.directory("none")).list() } == "notFound")
+    expectError(.notFound) { try Repository(lab.directory("none")).list() }
     try lab.write("file", "x")
-    #expect(code { try Repository(lab.root + "/file").list() } == "notFound")
+    expectError(.notFound) { try Repository(lab.root + "/file").list() }
     #expect(try Repository(lab.root).list().items.isEmpty)
     #expect(
       "\(failure { _ = try Repository(lab.root).find("latest") } as Any)".contains("no readable archives"))
@@ -105,8 +105,7 @@ import Testing
     let two = try add("2.tar.zst", app: "org.two", instance: "main")
     let other = try add("3.tar.zst", app: "org.two", instance: "other")
     let listing = try Repository(lab.repository).list()
-    let error = failure { _ = try listing.find("main@2026-12") }
-    #expect(code(error) == "ambiguousArchive")
+    let error = expectError(.ambiguousArchive) { try listing.find("main@2026-12") }
     #expect("\(error as Any)".contains(": org.one/main@2026-12, org.two/main@2026-12"))
     #expect(try listing.find("org.one/main@2026-12") == one)
     #expect(try listing.find("org.two/main@latest") == two)
@@ -124,8 +123,7 @@ import Testing
     let listing = try Repository(lab.repository).list()
     // What a list shows can be typed.
     #expect(listing.idLength() == 11)
-    let error = failure { _ = try listing.find("ABCDEF01") }
-    #expect(code(error) == "ambiguousArchive")
+    let error = expectError(.ambiguousArchive) { try listing.find("ABCDEF01") }
     for words in ["abcdef01234 (2026-11-20T10:15:00Z, box0)", "abcdef01231 (2026-11-20T10:15:00Z, box1)"] {
       #expect("\(error as Any)".contains(words), "\(error as Any)")
     }
@@ -146,8 +144,7 @@ import Testing
     // Another file with the same content is not taken for it.
     let other = try HandmadeArchive(lab, name: "other.tar.zst", id: report.archive)
     _ = try other.write()
-    let error = failure { _ = try Repository(lab.repository).find(report.archive.short) }
-    #expect(code(error) == "ambiguousArchive")
+    let error = expectError(.ambiguousArchive) { try Repository(lab.repository).find(report.archive.short) }
     for name in ["copy.tar.zst", "other.tar.zst", "renamed by hand.tar.zst"] {
       #expect("\(error as Any)".contains(name))
     }
@@ -223,7 +220,7 @@ import Testing
     try lab.store(path, bytes)
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == [path] && listing.unreadable.isEmpty)
-    #expect(code { try Verification.run(Archive(path: path), data: true) } == "damaged")
+    expectError(.damaged) { try Verification.run(Archive(path: path), data: true) }
   }
 
   @Test(.local("it looks into the directory")) func namesThatCollide() throws {
@@ -253,8 +250,8 @@ import Testing
     for (number, path) in published.enumerated() {
       #expect(Array(try RawFiles.read(Array(path.utf8))) == [UInt8(number)])
     }
-    #expect(code { try publish(9) } == "overlap")
-    #expect(code { try destination.publish(late, size: 1, nil) } == "overlap")
+    expectError(.overlap) { try publish(9) }
+    expectError(.overlap) { try destination.publish(late, size: 1, nil) }
     let visible = try RawFiles.names(in: Array(lab.repository.utf8)).filter { $0.first != UInt8(ascii: ".") }
     #expect(visible.count == 3)
   }

@@ -126,15 +126,14 @@ import Testing
       try Restore.target(
         other.root, for: archive, configuration: ContainerConfiguration(), fromOther: fromOther)
     }
-    #expect(code { try target(false) } == "mismatch")
+    expectError(.mismatch) { try target(false) }
     expectSame(try TreeListing(other.root), as: before)
     try other.remove("Documents/Notes/0003.md")
     #expect(try Restore.run(archive, target(true)).value.restoredPaths.contains("Documents/Notes/0003.md"))
     var configuration = ContainerConfiguration()
     configuration.app = "com.example.else"
-    let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }
-    #expect(code(app) == "mismatch")
-    #expect(code { try lab.target(archive, lab.directory("no/such/place")) } == "notFound")
+    expectError(.mismatch) { try Restore.target(lab.root, for: archive, configuration: configuration) }
+    expectError(.notFound) { try lab.target(archive, lab.directory("no/such/place")) }
   }
 
   @Test func aRestoredContainerTakesFurtherArchivesOfTheSameInstance() throws {
@@ -150,7 +149,7 @@ import Testing
     #expect(try Restore.run(archive, target(archive)).transaction == nil)
     let other = try Lab(name: "other", notes: ["--uuid", "11111111-3D7E-4B8A-9C11-0E5D2F7A4B90"])
     let foreign = try Archive(path: other.snapshot().path)
-    #expect(code { try target(foreign) } == "mismatch")
+    expectError(.mismatch) { try target(foreign) }
   }
 
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
@@ -178,7 +177,7 @@ import Testing
     let archive = try lab.snapshot().path
     let holder = try Command.spawn(Tools.notesApp(), ["hold", lab.root])
     try holder.waitForLine("ready")
-    #expect(code { try lab.restore(archive) } == "inUse")
+    expectError(.inUse) { try lab.restore(archive) }
     #expect(try lab.dryRun(archive).value.restored.isEmpty)
     try holder.finish()
   }

@@ -152,11 +152,11 @@ import Testing
   @Test func aRestoreRefusesWhatTheManifestDoesNotSay() throws {
     let lab = try VaultLab()
     let path = try handmade(lab, [VaultLab.item("a", "v")]) { $0.vaultRecord = { _ in nil } }
-    #expect(code { try lab.restore(path, nil) } == "damaged")
+    expectError(.damaged) { try lab.restore(path, nil) }
     let misplaced = try handmade(lab, [VaultLab.item("a", "v")]) { archive in
       archive.vaultRecord = { .init(offset: $0.offset - 512, length: $0.length, sha256: $0.sha256) }
     }
-    #expect(code { try lab.restore(misplaced, nil) } == "damaged")
+    expectError(.damaged) { try lab.restore(misplaced, nil) }
     #expect(!lab.lab.exists("a.txt"))
   }
 }
