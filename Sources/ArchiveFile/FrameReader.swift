@@ -91,9 +91,6 @@ package final class RangeReader {
     cache.append((number, frame))
     return frame
   }
-
-  /// The bytes that content of a size takes in a tar stream: whole blocks.
-  package static func padded(_ size: UInt64) -> UInt64 { ArchiveFormat.padded(size) }
 }
 
 // MARK: Frames

@@ -85,6 +85,17 @@ extension LibArchive {
     return attributes.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
   }
 
+  /// Whether a name of an attribute is as libarchive writes it, and is UTF-8: one attribute has one form.
+  static func isEncodedAttribute(_ name: [UInt8]) -> Bool {
+    let plain = percentDecoded(name)
+    let encoded = plain.flatMap { byte -> [UInt8] in
+      let isOdd = !(33...126).contains(byte) || byte == UInt8(ascii: "%") || byte == UInt8(ascii: "=")
+      return isOdd ? Array(("%" + [byte].hex.uppercased()).utf8) : [byte]
+    }
+    return !plain.isEmpty && !plain.contains(0) && encoded == name
+      && String(validating: plain, as: UTF8.self) != nil
+  }
+
   /// libarchive writes attribute names with `%XX` for odd bytes, and does not undo that when it reads.
   private static func percentDecoded(_ name: [UInt8]) -> [UInt8] {
     var result: [UInt8] = []

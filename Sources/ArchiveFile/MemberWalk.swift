@@ -51,7 +51,8 @@ package final class HeaderWalk {
   private let ranges: RangeReader
   private let archive: OpaquePointer
   private let start: UInt64
-  /// Where the next member's headers start in the tar stream.
+  /// Where the last member's content ends in the tar stream. Zeros up to the end of its block follow, and the next
+  /// member's headers.
   package private(set) var position: UInt64
 
   /// How far libarchive has read, and the frame that it reads.
@@ -62,7 +63,8 @@ package final class HeaderWalk {
   init(_ ranges: RangeReader, from start: UInt64) throws {
     guard let archive = archive_read_new() else { throw LibArchive.outOfMemory }
     (self.ranges, self.archive) = (ranges, archive)
-    (self.start, position, read) = (start, start, start)
+    (self.start, position) = (ArchiveFormat.padded(start), start)
+    read = self.start
     try check(archive_read_support_format_tar(archive))
     // AppleDouble members are members like others, on every system.
     try check(archive_read_set_options(archive, "!mac-ext"))
@@ -135,18 +137,23 @@ package final class HeaderWalk {
     let headerOffset = start &+ UInt64(clamping: archive_read_header_position(archive))
     let contentOffset = start &+ UInt64(clamping: archive_filter_bytes(archive, 0))
     // Another program could take data between members for a member.
-    guard headerOffset == position, headerOffset < contentOffset else {
+    guard headerOffset == ArchiveFormat.padded(position), headerOffset < contentOffset else {
       throw DrydockError.damaged("unexpected data in front of \(member.printableName)")
     }
     var bytes: [UInt8] = []
-    try ranges.read(offset: headerOffset, length: contentOffset - headerOffset) { bytes += $0 }
+    try ranges.read(offset: position, length: contentOffset - position) { bytes += $0 }
+    let padding = Int(headerOffset - position)
+    guard bytes[..<padding].allSatisfy({ $0 == 0 }) else {
+      throw DrydockError.damaged("other bytes than zeros in front of \(member.printableName)")
+    }
+    bytes.removeFirst(padding)
     try TarHeader.check(bytes, of: member)
     let (size, tarSize) = (member.contentSize, ranges.index.tarSize)
     let room = tarSize - min(contentOffset, tarSize)
     guard size <= room, ArchiveFormat.padded(size) <= room else {
       throw DrydockError.truncated("\(member.printableName) reaches beyond the end of the tar stream")
     }
-    position = contentOffset + ArchiveFormat.padded(size)
+    position = contentOffset + size
     return (member, contentOffset)
   }
 
@@ -161,13 +168,13 @@ package final class HeaderWalk {
 }
 
 extension RangeReader {
-  /// Walks over headers from a place where a member's start.
+  /// Walks over the headers behind the end of a content, or from the start of the tar stream.
   package func headers(from start: UInt64) throws -> HeaderWalk { try HeaderWalk(self, from: start) }
 
   /// Checks that only zeros, at least two blocks, follow the last member: else another reader could see more members.
   package func checkEnd(after end: UInt64) throws {
-    let tarSize = index.tarSize
-    guard end <= tarSize, tarSize - end >= ArchiveFormat.tarEnd else {
+    let (tarSize, padded) = (index.tarSize, ArchiveFormat.padded(end))
+    guard padded <= tarSize, tarSize - padded >= ArchiveFormat.tarEnd else {
       throw DrydockError.truncated("the tar stream has no end marker")
     }
     try read(offset: end, length: tarSize - end) { bytes in

@@ -50,7 +50,9 @@ enum TarHeader {
       let parts = (value.first == UInt8(ascii: "-") ? value.dropFirst() : value)
         .split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
       return parts.count <= 2 && parts.allSatisfy(isNumber)
-    default: return key.hasPrefix(attributePrefix)
+    default:
+      return key.hasPrefix(attributePrefix)
+        && LibArchive.isEncodedAttribute(Array(key.utf8.dropFirst(attributePrefix.utf8.count)))
     }
   }
 
@@ -67,6 +69,10 @@ enum TarHeader {
       .filter { records[$0.0] == nil }.map { ($0.1, $0.2) }
     return header.count == block && header.dropFirst(257).prefix(8).elementsEqual("ustar\u{0}00".utf8)
       && header.dropFirst(265).prefix(64).allSatisfy { $0 == 0 }
+      // Name, target and prefix end at the first NUL; nothing is behind it, or behind the fields.
+      && [(0, 100), (157, 100), (345, 155)].allSatisfy { place, width in
+        header.dropFirst(place).prefix(width).drop { $0 != 0 }.allSatisfy { $0 == 0 }
+      } && header.dropFirst(500).allSatisfy { $0 == 0 }
       && numbers.allSatisfy { octal(header.dropFirst($0.0).prefix($0.1)) != nil }
       // The numbers of a device, which only a device has.
       && [329, 337].map { header.dropFirst($0).prefix(8) }

@@ -103,8 +103,8 @@ final class FrameDecompressor: @unchecked Sendable {
     guard bytes[4] & 0x1F == 0x04, bytes.littleEndian(at: size - 4, as: UInt32.self) == frame.checksum else {
       throw DrydockError.damaged("\(doing) failed: its checksum is not that of the seek table")
     }
-    // Of a frame with a window the next byte is its size: stock programs refuse more than 8 MiB, or allocate it.
-    guard bytes[4] & 0x20 != 0 || bytes[5] >> 3 <= 13 else {
+    // Of a frame with a window the next byte is its size, 0x68 for 8 MiB: stock programs refuse more, or allocate it.
+    guard bytes[4] & 0x20 != 0 || bytes[5] <= 0x68 else {
       throw DrydockError(.limit, "\(doing) failed: it needs more than 8 MiB of memory for its window")
     }
     try output.fill(frame.plainSize) { plain in

@@ -1,6 +1,7 @@
 import AppContainer
 import Cryptography
 import DrydockErrors
+import FileSystem
 import Formats
 import Foundation
 
@@ -54,6 +55,11 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   /// The archive in whose place this one is, with the same snapshot, since a compaction.
   public var compactedFrom: ArchiveID?
 
+  /// The time in nanoseconds since 1970, which is that of the members that are not paths of the container.
+  package var captured: Int64? {
+    (try? Date(time, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970) * 1_000_000_000 }
+  }
+
   package func encoded() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -66,6 +72,10 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   /// - Throws: `DrydockError`: `newerFormat`, `damaged`.
   package init(decoding bytes: [UInt8], path: String) throws {
     struct Format: Codable { var format: Int }
+    // The decoder would also accept UTF-16 and UTF-32, in which all ASCII has zeros, and a byte-order mark.
+    guard !bytes.contains(0), !bytes.starts(with: "\u{FEFF}".utf8),
+      String(validating: bytes, as: UTF8.self) != nil
+    else { throw DrydockError(.damaged, "its \(Self.memberName) is not in UTF-8", path: path) }
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     do {
@@ -97,10 +107,19 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
     guard ("1970"..<"2200").contains(String(time.prefix(4))) else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
     }
+    let names = groups ?? []
+    guard groups?.isEmpty != true, Set(names).count == names.count, names.allSatisfy(Self.isGroup) else {
+      throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `groups`", path: path)
+    }
     let areIDs = older.allSatisfy { (8...32).contains($0.count) && ArchiveID.isBeginning($0.lowercased()) }
     guard areIDs, follows?.isEmpty != true, followsOfSecond?.isEmpty != true else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
     }
+  }
+
+  /// Whether a text can be the id of a group: one name.
+  private static func isGroup(_ id: String) -> Bool {
+    !id.isEmpty && (try? ContainerPath(id))?.name == Array(id.utf8)
   }
 
   package init(

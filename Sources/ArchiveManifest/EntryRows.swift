@@ -71,8 +71,9 @@ extension ManifestReader {
   ) throws -> [Value] {
     try read { db in
       var page: [Value] = []
-      let statement = try db.cachedStatement(sql: columns + " WHERE number > ? ORDER BY number LIMIT ?")
-      let rows = try Row.fetchCursor(statement, arguments: [last, limit])
+      let statement = try db.cachedStatement(sql: columns + " WHERE number >= ? ORDER BY number LIMIT ?")
+      // Before the first one there is none, of whatever number.
+      let rows = try Row.fetchCursor(statement, arguments: [last == 0 ? .min : last + 1, limit])
       while let row = try rows.next().map(ManifestRow.init) {
         // They are found by binary search.
         guard row.integer("number") == last + Int64(page.count) + 1 else {
@@ -228,9 +229,11 @@ extension ManifestReader {
     of path: ContainerPath, _ number: Int64, _ db: Database
   ) throws -> [ExtendedAttribute] {
     let statement = try db.cachedStatement(
-      sql: "SELECT name, value FROM attribute WHERE entry = ? ORDER BY name")
+      sql: "SELECT \(ManifestRow.path("name", as: "name")), value FROM attribute WHERE entry = ? ORDER BY 1")
     return try Row.fetchAll(statement, arguments: [number]).map(ManifestRow.init).map { row in
-      guard let name = row.text("name"), !name.isEmpty, !name.utf8.contains(0), let value = row.bytes("value")
+      guard row.text("name_type") == "text", let bytes = row.bytes("name"), !bytes.isEmpty,
+        !bytes.contains(0),
+        let name = String(validating: bytes, as: UTF8.self), let value = row.bytes("value")
       else { throw wrong("an invalid attribute (\(path))") }
       return ExtendedAttribute(name: name, value: value)
     }

@@ -11,7 +11,7 @@ package final class Manifest {
   package let parts: [ManifestReader]
   private let removed: [Set<ContainerPath>]
   /// Whether the chain has all archives; else entries may name others, and paths are missing.
-  private let isComplete: Bool
+  fileprivate let isComplete: Bool
   /// Where contents are, once one was searched: in sorted lists, which take 24 bytes for a file. All sizes; and of each
   /// entry the start of its hash, and the number of the manifest and of the row in it.
   private var sizes: [UInt64] = [], hashes: [(key: UInt64, place: UInt64)] = []
@@ -74,7 +74,7 @@ package final class Manifest {
       let target = try self.entry(first)
       if target == nil && !isComplete { return }
       guard let target, target.hardLink == nil, target.kind == entry.kind,
-        target.size == entry.size, target.digest == entry.digest
+        target.size == entry.size, target.digest == entry.digest, target.metadata == entry.metadata
       else { throw parts[0].wrong("a hard link to something else (\(entry.path))") }
     }
   }
@@ -249,6 +249,8 @@ package struct MergedEntries {
   private let manifest: Manifest
   private var rows: MergedRows<ManifestEntry>
   private var previous: (path: ContainerPath, isDirectory: Bool)?
+  /// The directories from the root to the entry that came last.
+  private var directories: [ContainerPath] = []
   /// In each archive, where the last content ends. Contents lie in the order of the entries and share no bytes, so that a small
   /// archive cannot hold the same large content a million times.
   private var ends: [UInt64]
@@ -256,6 +258,7 @@ package struct MergedEntries {
   /// stores those, and Drydock's own state in any case. Then the number of the next one, and the last one.
   private let excluded: [ExcludedPath]
   private let storesExcluded: Bool
+  private let groups: Set<String>
   private var nextExcluded = 0
   private var lastExcluded: ExcludedPath?
   /// Where the entry is that came last.
@@ -269,11 +272,12 @@ package struct MergedEntries {
     ends = manifest.parts.map { _ in 0 }
     excluded = try manifest.excluded().sorted { $0.path < $1.path }
     storesExcluded = try manifest.storesExcluded()
+    groups = manifest.header.memberNames.groups
   }
 
   /// - Parameter own: called before with each entry of each part, with the part's index, in the order of its paths.
-  /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, not in order, below a file or link, or has
-  ///   no content.
+  /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, not in order, not in a directory that is an entry,
+  ///   Drydock's state, or has no content; and when there is no root, or one that is not a directory.
   package mutating func next(own: (Int, ManifestEntry) throws -> Void = { _, _ in }) throws -> ManifestEntry?
   {
     let parts = manifest.parts
@@ -290,6 +294,7 @@ package struct MergedEntries {
       for (part, end) in zip(parts, ends) where try part.vault().map({ $0.offset < end }) ?? false {
         throw part.wrong("overlapping content (the vault's items)")
       }
+      guard previous != nil || !manifest.isComplete else { throw parts[0].wrong("no entries") }
       return nil
     }
     place = (part, row)
@@ -301,12 +306,32 @@ package struct MergedEntries {
     if let previous, !previous.isDirectory, entry.path.isInside(previous.path) {
       throw manifest.parts[0].wrong("\(entry.path) below \(previous.path), which is not a directory")
     }
+    try checkDirectory(of: entry)
     if let exclusion = exclusion(of: entry.path) {
       throw manifest.parts[0].wrong(
         "\(entry.path), which it lists as excluded (\(exclusion.description))")
     }
     try manifest.check(entry)
     previous = (entry.path, entry.kind == .directory)
+  }
+
+  /// Checks that an entry has its directory before it, or is a root. Where manifests of the chain are missing, a directory
+  /// may be too.
+  private mutating func checkDirectory(of entry: ManifestEntry) throws {
+    let group = entry.path.inGroup.flatMap { groups.contains($0.id) ? $0 : nil }
+    let own = group?.path ?? entry.path
+    while let last = directories.last, !entry.path.isInside(last) { directories.removeLast() }
+    guard
+      own.isRoot
+        ? entry.kind == .directory : directories.last == entry.path.parent || !manifest.isComplete
+    else {
+      throw manifest.parts[0].wrong(
+        own.isRoot
+          ? "a root that is not a directory (\(entry.path))"
+          : "\(entry.path), and not the directory that contains it")
+    }
+    guard own != .stateDirectory else { throw manifest.parts[0].wrong("Drydock's own state (\(entry.path))") }
+    if entry.kind == .directory { directories.append(entry.path) }
   }
 
   /// The rule that forbids an entry; nil when none does.

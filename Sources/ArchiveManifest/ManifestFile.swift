@@ -109,8 +109,8 @@ struct ManifestRow {
 
   func digest(_ column: String) -> SHA256.Digest? { bytes(column).flatMap { SHA256.Digest(bytes: $0) } }
 
-  /// The SQL of a path's column, for ``path(_:)``. SQLite's text may be invalid UTF-8 and continue after a NUL, which a
-  /// Swift string does not show: its bytes are read.
+  /// The SQL of the column of a path or of an attribute's name, for ``path(_:)``. SQLite's text may be invalid
+  /// UTF-8 and continue after a NUL, which a Swift string does not show: its bytes are read.
   static func path(_ column: String, as name: String) -> String {
     "CAST(\(column) AS BLOB) AS \(name), typeof(\(column)) AS \(name)_type"
   }
@@ -171,6 +171,12 @@ enum ManifestSchema {
     """
     CREATE TABLE removed (path ANY PRIMARY KEY) STRICT
     """,
+  ]
+
+  /// All properties that a manifest may have.
+  static let properties = [
+    "format", "archive", "snapshot", storesExcluded, inheritsOmitted, recipients, vaultOffset, vaultLength,
+    vaultHash,
   ]
 
   /// The word in the column `flags` for the inode flag, else empty.

@@ -114,7 +114,17 @@ package final class ManifestReader: Sendable {
   }
 
   /// The snapshot id, and the archive that the manifest says it belongs to.
+  ///
+  /// - Throws: `DrydockError` with code `damaged` also for another format than the header's, and for an unknown property: it could
+  ///   change what the others mean.
   package func properties() throws -> (snapshot: String, archive: String) {
+    guard try property("format")?.integer("value") == Int64(header.format) else {
+      throw wrong("another format than the archive's header")
+    }
+    // Compared by SQLite, which sees a text after a NUL.
+    let names = ManifestSchema.properties.map { "'\($0)'" }.joined(separator: ",")
+    let unknown = "SELECT 1 FROM property WHERE typeof(name) <> 'text' OR name NOT IN (\(names)) LIMIT 1"
+    guard try read({ try Int.fetchOne($0, sql: unknown) }) == nil else { throw wrong("an unknown property") }
     guard let snapshot = try property("snapshot")?.text("value"),
       let archive = try property("archive")?.text("value")
     else { throw wrong("no snapshot id") }

@@ -68,16 +68,6 @@ extension ArchiveHeader {
   package var memberNames: MemberNames { MemberNames(groups: Set(groups ?? [])) }
 }
 
-extension MemberLocation {
-  /// Whether a member of the tar is that of the vault's items, content aside.
-  fileprivate func isVault(_ member: ArchiveMember, at offset: UInt64) -> Bool {
-    let metadata = member.metadata
-    return member.name == Array(MemberNames.vault.utf8) && member.kind == .file(size: length)
-      && offset == self.offset && metadata.mode == MemberNames.vaultMode && metadata.attributes.isEmpty
-      && !metadata.isNoDump
-  }
-}
-
 extension ManifestEntry {
   /// Whether the tar of an archive has a member of this entry. An incremental one has no content that is in another archive,
   /// and no link to such a file.
@@ -143,6 +133,14 @@ package struct ExpectedMembers: Sendable {
 
   package var contents: Int { offsets.count }
 
+  /// Whether a member of the tar is one of the archive's own, as the format has it, content aside: mode, owner
+  /// and time are those that stock tools give to the unpacked file.
+  fileprivate func isOwn(_ member: ArchiveMember, _ name: String, mode: UInt16 = 0o644) -> Bool {
+    manifest.header.captured.map {
+      member == .file(name, size: member.contentSize, mode: mode, modified: $0)
+    } ?? false
+  }
+
   /// The number of the content that has a byte of the tar stream, if one has it.
   package func content(at offset: UInt64) -> Int? {
     let next = offsets.indices.first(since: { offsets[$0] > offset })
@@ -199,7 +197,7 @@ package final class MemberCheck {
     guard let place = entry.extents.member(in: expected.archive) else {
       throw damaged("no content of \(entry.path)")
     }
-    let start = place.offset + RangeReader.padded(place.length)
+    let start = place.offset + place.length
     if start != position { walk = nil }
     position = start
     last = (path: entry.path, isDirectory: false, isReplaced: false)
@@ -222,7 +220,9 @@ package final class MemberCheck {
     var vault = expected.vault
     var member = try next()
     while offset != manifest.offset {
-      if vault?.isVault(member, at: offset) ?? false {
+      if let place = vault, (place.offset, place.length) == (offset, member.contentSize),
+        expected.isOwn(member, MemberNames.vault, mode: MemberNames.vaultMode)
+      {
         vault = nil
       } else if try !isReplaced(member) {
         throw damaged("\(member.printableName) is in the tar and not in the manifest")
@@ -313,6 +313,10 @@ package final class MemberCheck {
   private func expect(_ name: String, _ member: ArchiveMember) throws {
     guard member.name == Array(name.utf8) else {
       throw damaged("\(member.printableName) is in the tar where \(name) must be")
+    }
+    guard expected.isOwn(member, name) else {
+      throw damaged(
+        "\(name) in the tar has another mode, owner, time or attribute than the format prescribes")
     }
   }
 

@@ -32,10 +32,14 @@ package struct FileMetadata: Hashable, Sendable, Codable {
 extension Directory {
   /// The metadata of a path below; nil when it does not exist.
   ///
-  /// - Parameter known: its status, if that is known.
-  package func metadata(_ path: ContainerPath, _ known: FileStatus? = nil) throws -> FileMetadata? {
+  /// - Parameters:
+  ///   - known: its status, if that is known.
+  ///   - unnamed: see ``attributes(_:unnamed:)``.
+  package func metadata(
+    _ path: ContainerPath, _ known: FileStatus? = nil, unnamed: () -> Void = {}
+  ) throws -> FileMetadata? {
     guard let status = try known ?? status(path) else { return nil }
-    return FileMetadata(status, attributes: isGroupList(path) ? [] : try attributes(path))
+    return FileMetadata(status, attributes: isGroupList(path) ? [] : try attributes(path, unnamed: unnamed))
   }
 
   /// Applies metadata to a path: the owner first (which clears set-id bits), then attributes, mode, and the time last.
@@ -147,12 +151,19 @@ package struct ExtendedAttribute: Hashable, Sendable, Codable {
 extension Directory {
   /// All extended attributes of a path below, sorted by name, without following a link. Empty on a file system without
   /// attributes.
-  package func attributes(_ below: ContainerPath) throws -> [ExtendedAttribute] {
+  ///
+  /// - Parameter unnamed: called for an attribute that is left out because its name is not UTF-8.
+  package func attributes(
+    _ below: ContainerPath, unnamed: () -> Void = {}
+  ) throws -> [ExtendedAttribute] {
     try withParent(of: below) { parent, name in
       try attributeNames(parent, name, below).sorted().compactMap { attribute in
-        try attributeValue(parent, name, attribute, below).map {
-          ExtendedAttribute(name: attribute, value: $0)
+        if let value = try attributeValue(parent, name, attribute, below) {
+          return ExtendedAttribute(name: attribute, value: value)
         }
+        // Removed meanwhile, unless its name is another one than this text, in which other bytes are replaced.
+        if attribute.unicodeScalars.contains("\u{FFFD}") { unnamed() }
+        return nil
       }
     }
   }

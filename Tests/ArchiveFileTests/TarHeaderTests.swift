@@ -36,7 +36,7 @@ struct TarHeaderTests {
     block(), block("5"), block("2"), block("1"), block("0", (124, "00000000002 ")),
     block("0", (108, "001750 \0")),
     pax("uid=4294967294"), pax("mtime=1700000000.5"), pax("mtime=-3.25"), pax("path=container/b"),
-    pax("SCHILY.xattr.user.a="),
+    pax("SCHILY.xattr.user.a="), pax("SCHILY.xattr.user.%C3%A4%3D="), block("0", (345, "prefix")),
   ]
 
   private static let refused: [[UInt8]] = [
@@ -44,6 +44,13 @@ struct TarHeaderTests {
     block("0", (124, "\u{0}0000001000")), block("0", (100, " 000644\0")),
     block("0", (108, "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}")),
     block("0", (124, "0000001\u{0}000\0")),
+    // Some read bytes behind the end of a text, or times behind the prefix.
+    block("0", (90, "x")), block("2", (157, "a"), (200, "x")), block("0", (345, "a"), (482, "x")),
+    block("0", (500, "x")), block("0", (508, "tar\0")),
+    // Names of attributes in another form than the one, or not UTF-8.
+    pax("SCHILY.xattr.user.%61="), pax("SCHILY.xattr.user.%c3%a4="), pax("SCHILY.xattr.user.\u{E4}="),
+    pax("SCHILY.xattr.user.%FF="), pax("SCHILY.xattr.user.%00="), pax("SCHILY.xattr.100%="),
+    pax("SCHILY.xattr.="),
     // The names of owners count before the numbers.
     block("0", (265, "daemon")), block("0", (297, "daemon")),
     // Some skip that many bytes.

@@ -15,6 +15,9 @@ struct HandmadeArchive {
   let path: String
   let id: Archive.ID
   var header: [UInt8]
+  /// The modes of `drydock.json` and `manifest.sqlite`, and the time of all members that are not paths.
+  var headerMode: UInt16 = 0o644, manifestMode: UInt16 = 0o644
+  private let captured: Int64
   /// The members after the header, with their content.
   var members: [(member: ArchiveMember, content: [UInt8])] = []
   /// What the manifest says; a file's offset is taken from the member of its name unless it is set.
@@ -44,6 +47,7 @@ struct HandmadeArchive {
       archive: self.id, app: app, instance: instance, layout: .generic, schemaVersion: nil, time: time,
       tool: "test", parent: parent)
     header.follows = follows
+    captured = header.captured ?? 0
     self.header = try header.encoded()
     addDirectory(.root)
   }
@@ -116,14 +120,16 @@ struct HandmadeArchive {
     try file.closeAfter {
       let writer = try ArchiveWriter(to: file, encryption: encryption)
       try writer.addMember(
-        .file(Archive.Header.memberName, size: UInt64(header.count), modified: 0), contents: header)
+        .file(Archive.Header.memberName, size: UInt64(header.count), mode: headerMode, modified: captured),
+        contents: header)
       var offsets: [[UInt8]: UInt64] = [:]
       for (member, content) in members {
         offsets[member.name] = try writer.addMember(member, contents: content)
       }
       let manifest = try makeManifest(offsets, addVault(to: writer))
       let offset = try writer.addMember(
-        .file(MemberNames.manifest, size: UInt64(manifest.count), modified: 0), contents: manifest)
+        .file(MemberNames.manifest, size: UInt64(manifest.count), mode: manifestMode, modified: captured),
+        contents: manifest)
       _ = try writer.finish(
         manifest: MemberLocation(
           offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
@@ -135,7 +141,7 @@ struct HandmadeArchive {
       return claimsVault ? MemberLocation(offset: 512, length: 1, sha256: try SHA256.hash([])) : nil
     }
     let offset = try writer.addMember(
-      .file(MemberNames.vault, size: UInt64(vault.count), mode: MemberNames.vaultMode, modified: 0),
+      .file(MemberNames.vault, size: UInt64(vault.count), mode: MemberNames.vaultMode, modified: captured),
       contents: vault)
     return vaultRecord(
       MemberLocation(offset: offset, length: UInt64(vault.count), sha256: try SHA256.hash(vault)))

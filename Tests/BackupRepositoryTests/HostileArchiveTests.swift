@@ -27,6 +27,19 @@ import Testing
       Case(description: description, atStructure: true) { $0.sql = sql }
     }
 
+    /// What is wrong in `drydock.json`, whose text is changed, is noticed at once.
+    static func header(
+      _ description: String, _ spoil: @escaping @Sendable (String) -> [UInt8]
+    ) -> Case {
+      Case(description: description, atOpening: true) {
+        $0.header = spoil(String(decoding: $0.header, as: UTF8.self))
+      }
+    }
+
+    static func header(_ description: String, adding property: String) -> Case {
+      header(description) { Array($0.replacing("\"format\" :", with: property + ",\n  \"format\" :").utf8) }
+    }
+
     /// What disagrees with the tar alone is noticed by who reads all of it.
     static func tar(
       _ description: String, _ spoil: @escaping @Sendable (inout HandmadeArchive) throws -> Void
@@ -95,6 +108,65 @@ import Testing
       entry.hardLink = "file"
       archive.entries.insert(entry, at: 2)
     },
+    Case(description: "hard link with another mode", atStructure: true) { archive in
+      var entry = try archive.file("hard", Array("content".utf8))
+      (entry.hardLink, entry.metadata.mode) = ("file", 0o4755)
+      archive.entries.insert(entry, at: 2)
+      var member = archive.member("hard", .hardLink(target: Array("container/file".utf8)))
+      member.metadata.mode = 0o4755
+      archive.members.insert((member, []), at: 2)
+    },
+    Case(description: "root that is a link", atStructure: true, words: "a root that is not a directory") {
+      $0.entries[0].kind = .symbolicLink
+      $0.entries[0].linkTarget = Array("elsewhere".utf8)
+      $0.members[0].member.kind = .symbolicLink(target: Array("elsewhere".utf8))
+    },
+    Case(description: "no entries", atStructure: true) { ($0.entries, $0.members) = ([], []) },
+    Case(description: "no root", atStructure: true) {
+      $0.entries.removeFirst()
+      $0.members.removeFirst()
+    },
+    Case(description: "no directory", atStructure: true, words: "not the directory that contains it") {
+      $0.entries.remove(at: 3)
+      $0.members.remove(at: 3)
+    },
+    Case(description: "Drydock's state", atStructure: true, words: "Drydock's own state") {
+      $0.entries.insert($0.directory(".drydock-state"), at: 1)
+      $0.members.insert(($0.member(".drydock-state", .directory), []), at: 1)
+    },
+    Case(description: "root of a group that is a link", atStructure: true, words: "a root that is not") {
+      let text = String(decoding: $0.header, as: UTF8.self)
+      $0.header = Array(text.replacing("\"format\" :", with: "\"groups\" : [\"g\"],\n  \"format\" :").utf8)
+      var entry = $0.entry(".groups/g", .symbolicLink)
+      entry.linkTarget = Array("elsewhere".utf8)
+      $0.entries.insert(entry, at: 1)
+    },
+    Case(description: "set-user-id header") { $0.headerMode = 0o4755 },
+    Case(description: "set-user-id manifest") { $0.manifestMode = 0o4755 },
+    .manifest(
+      "entry of a negative number",
+      """
+      INSERT INTO entry SELECT -1, 'x', kind, mode, user, "group", modified, size, sha256, link_target, hard_link, flags,
+        device, inode, changed FROM entry WHERE path = 'sub'
+      """),
+    .manifest(
+      "attribute whose name is not UTF-8",
+      "INSERT INTO attribute VALUES (2, CAST(x'757365722eff' AS TEXT), x'79')"),
+    Case(description: "unknown property", atOpening: true) {
+      $0.sql = "INSERT INTO property VALUES ('more', 1)"
+    },
+    Case(description: "property with more behind a NUL", atOpening: true) {
+      $0.sql = "INSERT INTO property VALUES ('format' || char(0) || 'x', 1)"
+    },
+    Case(description: "another format in the manifest", atOpening: true) {
+      $0.sql = "UPDATE property SET value = 3 WHERE name = 'format'"
+    },
+    .header("header with a byte-order mark") { Array("\u{FEFF}\($0)".utf8) },
+    .header("header in UTF-16") { $0.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] } },
+    .header("group that leads out", adding: "\"groups\" : [\"..\"]"),
+    .header("group of two names", adding: "\"groups\" : [\"a/b\"]"),
+    .header("group twice", adding: "\"groups\" : [\"a\", \"a\"]"),
+    .header("list of no groups", adding: "\"groups\" : []"),
     Case(description: "no snapshot id", atOpening: true) { $0.sql = "DELETE FROM property" },
     Case(description: "header that is no JSON", atOpening: true) { $0.header = Array("{".utf8) },
     Case(description: "header with a bad id", atOpening: true) { archive in

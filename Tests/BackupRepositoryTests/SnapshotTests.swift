@@ -48,6 +48,21 @@ import Testing
     #expect(try Archive(path: report.path).manifest.skipped() == report.skipped)
   }
 
+  @Test func attributesWhoseNamesAreNotTextAreReported() throws {
+    let lab = try Lab()
+    try lab.write("file", "here")
+    try lab.write("other", "here")
+    try lab.shell(
+      "python3 -c 'import os; [os.setxattr(p, bytes.fromhex(\"757365722eff\"), b\"x\") for p in (\".\", \"file\")]'",
+      in: lab.root)
+    try ExtendedAttributes.set("user.\u{E4}", [1], of: Array((lab.root + "/other").utf8))
+    let report = try lab.snapshot()
+    #expect(report.unnamedAttributes == [.root, "file"] && !report.isIncomplete)
+    let manifest = try Archive(path: report.path).manifest
+    #expect(try manifest.entry("file")?.metadata.attributes == [])
+    #expect(try manifest.entry("other")?.metadata.attributes.map(\.name) == ["user.\u{E4}"])
+  }
+
   @Test func otherNamesOfAPartOfADatabaseAreFiles() throws {
     let lab = try Lab()
     try lab.write("bad.sqlite", Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x5a, count: 4080))

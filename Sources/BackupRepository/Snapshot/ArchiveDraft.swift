@@ -46,10 +46,10 @@ final class ArchiveDraft {
     _ header: Archive.Header, since parent: Manifest?, encryption: AgeTarget?,
     to destination: ArchiveDestination
   ) throws {
-    guard let time = try? Date(header.time, strategy: .iso8601) else {
+    guard let modified = header.captured else {
       throw DrydockError(.damaged, "its header has an invalid time")
     }
-    modified = Int64(time.timeIntervalSince1970) * 1_000_000_000
+    self.modified = modified
     (self.header, self.parent, self.destination) = (header, parent, destination)
     names = header.memberNames
     json = try header.encoded()

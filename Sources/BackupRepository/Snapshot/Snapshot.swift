@@ -160,6 +160,9 @@ public struct SnapshotReport: Sendable {
   package var behind: [ContainerPath: UInt64] = [:]
   /// Files that were stored while a process had them mapped for writing: their content may be mixed from different moments.
   package var mapped: [OpenFile] = []
+  /// Paths with extended attributes that are not stored: their names are not UTF-8. Not known of paths that have not changed since
+  /// the parent.
+  package var unnamedAttributes: Set<ContainerPath> = []
   package var vault: SnapshotVault?
   /// Why the header lacks the schema version, when there is a reason.
   public var versionProblem: String?

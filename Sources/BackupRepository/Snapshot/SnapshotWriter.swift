@@ -43,6 +43,8 @@ final class SnapshotWriter {
   private let directories: LastDirectory
   /// The last path whose name no member can have.
   private var beyondLimits: ContainerPath?
+  /// The last directory that was not stored: nothing in it can be.
+  private var missingDirectory: ContainerPath?
   /// Whether another inode behind a name means that it was replaced.
   private var checksInodes = true
   /// The first path of each inode that has several names.
@@ -63,7 +65,8 @@ final class SnapshotWriter {
   }
 
   func storeRoot() throws {
-    guard let metadata = try root.metadata(.root) else {
+    let found = try root.metadata(.root) { report.unnamedAttributes.insert(.root) }
+    guard let metadata = found else {
       throw DrydockError(.notFound, "removed while it was stored", path: root.path)
     }
     try compare(.root)
@@ -114,6 +117,12 @@ final class SnapshotWriter {
       if exclusion.rule == .state || !options.includesExcluded { return }
     }
     guard try canStore(scanned.path) else { return }
+    if let missingDirectory, scanned.path.isInside(missingDirectory) {
+      if case .gone = try tree.find(scanned.path, inode: scanned.status.inode) { return }
+      return skip(scanned.path, .unstable)
+    }
+    let stored = report.entries
+    defer { if scanned.kind == .directory, report.entries == stored { missingDirectory = scanned.path } }
     try compare(scanned.path)
     if try !groups.has(scanned.path) && addUnchanged(scanned) {
       if scanned.group != nil { groups.noteUnchanged(scanned.path, scanned.status) }
@@ -201,7 +210,9 @@ final class SnapshotWriter {
     var copied: FileMetadata?
     if let group = scanned.group {
       switch try groups.take(scanned.path, of: group, in: directory) {
-      case .copy(let copy, let metadata): (directory, name, copied) = (draft.work, copy, metadata)
+      case .copy(let copy, let metadata):
+        _ = try? directory.attributes(name) { report.unnamedAttributes.insert(scanned.path) }
+        (directory, name, copied) = (draft.work, copy, metadata)
       case .unstable:
         let paths = group.names.map { scanned.path.parent.appending(unchecked: $0.bytes) }
         return paths.filter { !groups.isUnchanged($0) }.forEach { skip($0, .unstable) }
@@ -217,7 +228,10 @@ final class SnapshotWriter {
     let metadata =
       try copied
       ?? Self.reading {
-        FileMetadata(found, attributes: try directory.view(of: file, name).attributes(.root))
+        let attributes = try directory.view(of: file, name).attributes(.root) {
+          report.unnamedAttributes.insert(scanned.path)
+        }
+        return FileMetadata(found, attributes: attributes)
       }
     var entry = entry(scanned.path, kind, status, metadata)
     if status.links > 1, try addHardLink(entry, status) { return }
@@ -291,7 +305,7 @@ final class SnapshotWriter {
   /// - Returns: false when it is not, or changed since its first name was stored.
   private func addHardLink(_ entry: ManifestEntry, _ status: FileStatus) throws -> Bool {
     guard let (first, hasMember) = linked[status.identity], first.kind == entry.kind,
-      first.changed == status.changed
+      first.changed == status.changed, first.metadata == entry.metadata
     else { return false }
     var entry = entry
     (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
@@ -307,7 +321,8 @@ final class SnapshotWriter {
   func metadata(of scanned: ScannedEntry) throws -> FileMetadata {
     let (directory, name) = try directories.location(of: scanned.currentPath)
     return try Self.reading {
-      guard let metadata = try directory.metadata(name) else {
+      let found = try directory.metadata(name) { report.unnamedAttributes.insert(scanned.path) }
+      guard let metadata = found else {
         throw DrydockError(.notFound, "removed while it was stored", path: root.full(scanned.path))
       }
       try expectSame(directory.status(name), scanned)
@@ -365,9 +380,9 @@ final class SnapshotWriter {
     let identity = scanned.status.identity
     if scanned.kind == .file, scanned.status.links > 1 {
       if let (first, hasMember) = linked[identity] {
-        guard earlier.hardLink == first.path, first.changed == earlier.changed, !hasMember else {
-          return false
-        }
+        guard earlier.hardLink == first.path, first.changed == earlier.changed, !hasMember,
+          first.metadata == earlier.metadata
+        else { return false }
       } else {
         guard earlier.hardLink == nil else { return false }
         linked[identity] = (earlier, false)

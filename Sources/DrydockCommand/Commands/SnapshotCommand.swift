@@ -203,6 +203,7 @@ extension SnapshotReport {
     [
       "path": path, "archive": archive, "snapshot": snapshot, "encrypted": isEncrypted, "excluded": excluded,
       "skipped": skipped, "raw_databases": Self.byPath(raw), "bytes_behind_databases": Self.byPath(behind),
+      "unnamed_attributes": unnamedAttributes.sorted(),
       "mapped": mapped.map {
         ["path": $0.path.description, "process": $0.process, "name": $0.processName] as ResultObject
       },
@@ -248,6 +249,9 @@ extension SnapshotReport {
       Output.note(
         "\(path): not stored: \(NumberText.count(Int(clamping: count), "byte")) behind its last page, which SQLite does not use"
       )
+    }
+    for path in unnamedAttributes.sorted() {
+      Output.note("\(path): not stored: extended attributes whose names are not UTF-8")
     }
   }
 }

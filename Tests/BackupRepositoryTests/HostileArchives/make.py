@@ -10,6 +10,7 @@ SCHEMA = open(HERE + "/../../../Sources/ArchiveManifest/ManifestFile.swift").rea
 SCHEMA = [re.sub(r"^    ", "", s, flags=re.M).strip("\n") for s in re.findall(r'"""\n(.*?)\n    """', SCHEMA, re.S)]
 LEVEL = "-19"
 ID, TIME, BLOCK = "00112233445566778899aabbccddeeff", 1700000000, 512
+CAPTURED = 1795169700  # the time of the header
 HEADER = """{
   "app" : "com.example.lab",
   "archive" : "%s",
@@ -68,7 +69,7 @@ class Box:
         self.parts = []  # (path or None, bytes before content, content)
         self.entries = []  # rows, with the content's path for its offset
         self.sql, self.edit_manifest, self.end = "", None, b"\0" * 1024
-        self.after_manifest, self.before_header = b"", b""
+        self.after_manifest, self.before_header, self.own_mode, self.padding = b"", b"", 0o644, padded
         self.directory(b"")
         self.file(b"file", b"content\n")
         self.link(b"link", b"../outside")
@@ -125,14 +126,14 @@ class Box:
         return self.edit_manifest(bytearray(data)) if self.edit_manifest else data
 
     def tar(self):
-        tar, offsets = self.before_header + file(b"drydock.json", self.header), {}
+        tar, offsets = self.before_header + file(b"drydock.json", self.header, mtime=CAPTURED, mode=self.own_mode), {}
         for path, head, content in self.parts:
             tar += head
             if path is not None:
                 offsets[path] = len(tar)
-            tar += padded(content)
+            tar += self.padding(content)
         data = bytes(self.manifest(offsets))
-        tar += block(b"manifest.sqlite", b"0", len(data))
+        tar += block(b"manifest.sqlite", b"0", len(data), mtime=CAPTURED)
         self.place = (len(tar), len(data), hashlib.sha256(data).digest())
         return tar + padded(data) + self.after_manifest + self.end
 
@@ -357,6 +358,38 @@ def header_other_archive():
     return box.archive()
 
 
+@case("damaged", "data")
+def header_set_user_id():
+    box = Box()
+    box.own_mode = 0o4755
+    return box.archive()
+
+
+@case("damaged", "data")
+def padding():
+    box = Box()
+    box.padding = lambda data: padded(data).replace(b"\n\0\0", b"\n\0x")
+    return box.archive()
+
+
+@case("damaged", "data")
+def garbage_in_header():
+    box = Box()
+    path, head, data = box.parts[1]
+    head = head[:482] + b"x" + head[483:]
+    box.parts[1] = (path, head[:148] + b"%06o\0 " % (sum(head[:148]) + 256 + sum(head[156:])) + head[156:], data)
+    return box.archive()
+
+
+@case("damaged", "data")
+def attribute_form():
+    box = Box()
+    path, head, data = box.parts[1]
+    box.parts[1] = (path, pax((b"SCHILY.xattr.user.%61", b"y")) + head, data)
+    box.sql = "INSERT INTO attribute VALUES (2, 'user.a', x'79')"
+    return box.archive()
+
+
 # The manifest against the tar
 for column, value in [("mode", "511"), ("modified", "modified + 1"), ('user', "7"), ('"group"', "7")]:
     manifest("entry-" + column.strip('"'), f"UPDATE entry SET {column} = {value} WHERE path = 'file'", noticed="data",
@@ -496,7 +529,7 @@ def bomb():
     box.entries[-1][6:8] = [size, bytes(32)]
     row = box.entries.pop()
     box.entries.append(row)
-    head = file(b"drydock.json", box.header)
+    head = file(b"drydock.json", box.header, mtime=CAPTURED)
     offsets, body = {}, head
     for path, h, content in box.parts:
         body += h
@@ -505,7 +538,7 @@ def bomb():
     body += block(b"container/text", b"0", size)
     offsets[b"text"] = len(body)
     data = bytes(box.manifest(offsets))
-    tail = block(b"manifest.sqlite", b"0", len(data))
+    tail = block(b"manifest.sqlite", b"0", len(data), mtime=CAPTURED)
     place = (len(body) + size + len(tail), len(data), hashlib.sha256(data).digest())
     first, e1 = parts(body)
     letters, e2 = equal_frames(260)
@@ -600,6 +633,8 @@ BODY = ONE[5 + (2 if ONE[4] >> 6 == 1 else 4):]  # single segment: descriptor, t
 reframed("frame-without-checksum", compress(TAR, "--no-check"), len(TAR), ENTRIES[0][2])
 reframed("frame-without-size", compress(TAR, "--no-content-size"), len(TAR))
 reframed("frame-window-of-2-gib", ONE[:4] + bytes([0x84, 21 << 3]) + struct.pack("<I", len(TAR)) + BODY, len(TAR),
+         code="limit")
+reframed("frame-window-of-9-mib", ONE[:4] + bytes([0x84, 0x69]) + struct.pack("<I", len(TAR)) + BODY, len(TAR),
          code="limit")
 reframed("frame-with-dictionary", ONE[:4] + bytes([0xA5, 7]) + struct.pack("<I", len(TAR)) + BODY, len(TAR))
 reframed("frame-two-in-one", compress(TAR[:1024]) + compress(TAR[1024:]), len(TAR))
