@@ -55,6 +55,24 @@ struct SystemCallTests {
     #expect(try perFile("snapshot App -r Backups") <= 3)
   }
 
+  @Test("The checks of a migration's statements are in its transaction, not each in one of its own")
+  func migrations() throws {
+    func calls(_ count: Int) throws -> Int {
+      let sandbox = try Sandbox()
+      try sandbox.write("drydock.yaml", "app: many\nlayout: generic\ndatabases: {notes: [notes.sqlite]}\n")
+      try sandbox.write("App/Documents/1.txt", "a file\n")
+      let head = "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n"
+      for number in 1...count {
+        let name = String("000\(number)".suffix(4))
+        try sandbox.write("Tables/\(name)_table.sql", head + "CREATE TABLE t\(number) (id INTEGER);\n")
+      }
+      try sandbox.succeed("baseline App -m Tables --to 0")
+      return try Self.calls("migrate App -m Tables --no-snapshot", in: sandbox, commit: nil)
+    }
+    // A transaction for each query of the checks would make it more than 80.
+    #expect(try calls(120) - calls(20) <= 100 * 72)
+  }
+
   @Test("A snapshot opens the newest archive, and not all that are in the repository")
   func archives() async throws {
     let sandbox = try Self.sandbox(files: 1)

@@ -1,13 +1,13 @@
 import Formats
+import Foundation
 import GRDB
+import GRDBSQLite
 import Synchronization
 
 /// The definitions in a database by their names, as text that does not depend on how they were written.
 package struct SchemaShape {
   /// All, in the order in which they were made.
   package let objects: [SchemaObject]
-  /// By their places in lower case, without SQLite's own and Android's.
-  private var named: [String: SchemaObject] = [:]
   /// The largest ids that tables with AUTOINCREMENT have used, by the tables' names in lower case.
   private var sequences: [String: (table: String, last: Int64)] = [:]
 
@@ -18,13 +18,7 @@ package struct SchemaShape {
     let columns = ["type", "name", "tbl_name", "sql"].map { "CAST(ifnull(\($0), '') AS TEXT)" }
     let sql =
       "SELECT \(columns.joined(separator: ", ")) FROM main.sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
-    objects = try Row.fetchAll(db, sql: sql).map { row in
-      try SchemaObject.read(
-        SchemaObject.Definition(
-          type: row[0], name: ExactText(row[1] as String), table: ExactText(row[2] as String),
-          sql: ExactText(row[3] as String)), db, isTrusted: isTrusted)
-    }
-    for object in objects where !object.isOfTheSystem { named[object.place.lowercased()] = object }
+    objects = try SchemaObject.readAll(db.makeStatement(sql: sql), db, isTrusted: isTrusted)
     if objects.contains(where: { $0.name == "sqlite_sequence" }) {
       for row in try Row.fetchAll(db, sql: "SELECT name, seq FROM sqlite_sequence") {
         if let name: String = row[0], let last = (row[1] as DatabaseValue).storage.value as? Int64 {
@@ -50,6 +44,12 @@ package struct SchemaShape {
     return result
   }
 
+  /// By their places in lower case, without SQLite's own and Android's.
+  private var named: [String: SchemaObject] {
+    let own = objects.filter { !$0.isOfTheSystem }
+    return Dictionary(own.map { ($0.place.lowercased(), $0) }) { _, last in last }
+  }
+
   /// All parts of the definitions.
   private var parts: [String: SchemaObject.Part] {
     named.values.reduce(into: [:]) { all, object in all.merge(object.parts) { first, _ in first } }
@@ -62,11 +62,12 @@ package struct SchemaShape {
   ///
   /// - Parameter names: in lower case; they are left out, with what belongs to them.
   package func missing(from expected: SchemaShape, except names: Set<String>) -> [String] {
-    differences(from: expected).compactMap { difference in
+    let wanted = expected.named
+    return differences(from: expected).compactMap { difference in
       let place = difference.place
       guard difference.found == nil, Self.constraint(place.lowercased()) == nil else { return nil }
       let name = place.drop { $0 != " " }.dropFirst()
-      let object = expected.named[place.lowercased()]
+      let object = wanted[place.lowercased()]
       let table =
         object.flatMap { $0.isTable ? nil : $0.table }
         ?? name.range(of: ": column ").map { String(name[..<$0.lowerBound]) }
@@ -78,16 +79,20 @@ package struct SchemaShape {
 
   /// What tables had before a change and have no longer, such as an index that went with a table that was made again.
   ///
-  /// - Parameter dropped: the indexes and triggers that were meant to go, in lower case.
-  package func losses(since before: SchemaShape, dropped: Set<String>) -> [String] {
-    // What a step leaves is the same object, and is not compared part by part.
+  /// - Parameter dropped: the indexes and triggers that were meant to go, in lower case; asked for when one is gone.
+  package func losses(since before: SchemaShape, dropped: () -> Set<String>) -> [String] {
+    // What a step leaves is the same object, and is not compared part by part. Mostly a step only adds some.
+    if objects.starts(with: before.objects, by: ===) { return lostSequences(since: before) }
+    let named = named
     let changed = before.named.filter { named[$0.key] !== $0.value }
     var lost: [(key: String, losses: [String])] = []
     for (key, old) in changed where old.isTable {
       guard let now = named[key] else { continue }
       lost += old.parts.map { ($0.key, Self.losses(of: $0.key, $0.value, old, now)) }
     }
-    for (key, old) in changed where !old.isTable && named[key] == nil {
+    let gone = changed.filter { !$0.value.isTable && named[$0.key] == nil }
+    let dropped = gone.isEmpty ? [] : dropped()
+    for (key, old) in gone {
       let table = old.table.lowercased()
       let hasTable = named["table " + table] != nil || named["view " + table] != nil
       let isMeant = dropped.contains(old.name.lowercased()) || !hasTable
@@ -123,7 +128,9 @@ package struct SchemaShape {
   }
 
   private func lostSequences(since before: SchemaShape) -> [String] {
-    before.sequences.sorted { $0.value.table < $1.value.table }.compactMap { key, old in
+    if before.sequences.isEmpty { return [] }
+    let named = named
+    return before.sequences.sorted { $0.value.table < $1.value.table }.compactMap { key, old in
       let new = sequences[key]?.last ?? 0
       guard named["table " + key] != nil, new < old.last else { return nil }
       return "table \(old.table): the counter of AUTOINCREMENT goes from \(old.last) back to \(new)"
@@ -147,6 +154,23 @@ package final class SchemaObject: Sendable {
     /// Of an index or a trigger.
     let table: ExactText
     let sql: ExactText
+
+    /// Whether it is kept in memory.
+    var isShort: Bool { sql.text.utf8.count <= longest }
+
+    /// Whether a statement's current row is known to have the same bytes; without making text of them.
+    func isRow(of statement: Statement) -> Bool {
+      let row = statement.sqliteStatement
+      func has(_ column: Int32, _ text: String) -> Bool {
+        guard let bytes = sqlite3_column_text(row, column) else { return false }
+        let count = Int(sqlite3_column_bytes(row, column))
+        return text.utf8.withContiguousStorageIfAvailable {
+          guard $0.count == count, let known = $0.baseAddress else { return $0.count == count }
+          return memcmp(known, bytes, count) == 0
+        } ?? false
+      }
+      return has(1, name.text) && has(0, type) && has(3, sql.text) && has(2, table.text)
+    }
   }
 
   /// Such as `table book: column title`, and its definition.
@@ -176,16 +200,48 @@ package final class SchemaObject: Sendable {
   var isOfTheSystem: Bool { name.lowercased().hasPrefix("sqlite_") || name == "android_metadata" }
 
   /// Those that were read last: a run of many migrations looks at the whole schema before and after each of them.
-  private static let known = Mutex<[Definition: SchemaObject]>([:])
-  private static let limit = 4096, longest = 16 << 10
+  private struct Memory {
+    var known: [Definition: SchemaObject] = [:]
+    /// The last schema: the next one mostly has the same objects at the same places.
+    var last: [SchemaObject] = []
+  }
 
-  static func read(_ definition: Definition, _ db: Database, isTrusted: Bool) throws -> SchemaObject {
-    if let object = known.withLock({ $0[definition] }) { return object }
+  private static let memory = Mutex(Memory())
+  private static let limit = 4096, longest = 16 << 10, furthest = 8
+
+  /// Reads the objects of a schema.
+  ///
+  /// - Parameter statement: its rows have the columns of a definition, as text.
+  static func readAll(_ statement: Statement, _ db: Database, isTrusted: Bool) throws -> [SchemaObject] {
+    let last = memory.withLock { $0.last }
+    var (objects, next, isRemembered): ([SchemaObject], Int, Bool) = ([], 0, isTrusted)
+    objects.reserveCapacity(last.count + 1)
+    let rows = try Row.fetchCursor(statement)
+    while let row = try rows.next() {
+      // Those before the one that is found are gone.
+      let candidates = last[next...].prefix(furthest)
+      if let index = candidates.firstIndex(where: { $0.definition.isRow(of: statement) }) {
+        objects.append(last[index])
+        next = index + 1
+      } else {
+        let definition = Definition(
+          type: row[0], name: ExactText(row[1] as String), table: ExactText(row[2] as String),
+          sql: ExactText(row[3] as String))
+        objects.append(try read(definition, db, isTrusted: isTrusted))
+        isRemembered = isRemembered && definition.isShort
+      }
+    }
+    if isRemembered, objects.count <= limit { memory.withLock { [objects] in $0.last = objects } }
+    return objects
+  }
+
+  private static func read(_ definition: Definition, _ db: Database, isTrusted: Bool) throws -> SchemaObject {
+    if let object = memory.withLock({ $0.known[definition] }) { return object }
     let object = try SchemaObject(definition, db)
-    guard isTrusted, definition.sql.text.utf8.count <= longest else { return object }
-    known.withLock { known in
-      if known.count == limit { known = [:] }
-      known[definition] = object
+    guard isTrusted, definition.isShort else { return object }
+    memory.withLock { memory in
+      if memory.known.count == limit { memory.known = [:] }
+      memory.known[definition] = object
     }
     return object
   }

@@ -18,17 +18,18 @@ struct DatabaseFaults {
   /// Parts with a function or collation that only the app has, and its absence in SQLite's words.
   private var ofTheApp: [String: String] = [:]
   private var violations: [Violation: Int] = [:]
+  private let schema: SchemaShape
   /// All tables, in lower case.
-  private var tables: Set<String> = []
+  private var tables: Set<String> { Set(schema.objects.filter(\.isTable).map { $0.name.lowercased() }) }
 
   /// - Parameter ofSchema: whether views, triggers and virtual tables are tried, too.
   init(_ db: Database, _ schema: SchemaShape, ofSchema: Bool) throws {
-    tables = Set(schema.objects.filter(\.isTable).map { $0.name.lowercased() })
-    try addForeignKeys(db, schema)
-    if ofSchema { try addUnusable(db, schema) }
+    self.schema = schema
+    try addForeignKeys(db)
+    if ofSchema { try addUnusable(db) }
   }
 
-  private mutating func addUnusable(_ db: Database, _ schema: SchemaShape) throws {
+  private mutating func addUnusable(_ db: Database) throws {
     for table in schema.objects where table.isVirtual {
       // A module opens its tables when it reads its first row.
       if let reason = try Self.reason({
@@ -42,14 +43,15 @@ struct DatabaseFaults {
     }
   }
 
-  private mutating func addForeignKeys(_ db: Database, _ schema: SchemaShape) throws {
+  private mutating func addForeignKeys(_ db: Database) throws {
     let children = schema.objects.filter { !$0.parents.isEmpty }
+    if children.isEmpty { return }
+    let tables = tables
     for child in children {
       for parent in child.parents where !tables.contains(parent.lowercased()) {
         parts["foreign key of `\(child.name)`"] = "no such table: \(parent)"
       }
     }
-    if children.isEmpty { return }
     do { try addViolations(db) } catch let error as DatabaseError where error.isAboutSQL {
       // One invalid foreign key ends the check of all: table by table.
       violations = [:]
@@ -75,6 +77,8 @@ struct DatabaseFaults {
         keys[child, default: [:]][row["fkid"]] = parent
       }
     }
+    if keys.isEmpty { return }
+    let tables = tables
     for (child, keys) in keys {
       for (key, parent) in keys {
         let existing = tables.contains(parent.lowercased()) ? parent : nil
@@ -152,7 +156,8 @@ extension DatabaseFaults {
     var notes: [String] = []
     if !added.isEmpty {
       let more = added.reduce(0) { $0 + $1.value - (old[$1.key] ?? 0) }
-      let parents = Set(violations.keys.filter { added[renamed($0, for: before)] != nil }.map(\.parent))
+      let name = renaming(for: before)
+      let parents = Set(violations.keys.filter { added[name($0)] != nil }.map(\.parent))
       let left =
         "references to missing rows of \(parents.sorted().joined(separator: ", ")) (\(more) more than before)"
       guard allowsOrphans else {
@@ -172,14 +177,19 @@ extension DatabaseFaults {
 
   /// The violations with the same name for all tables that only one of two states has: one of them may be the other's new name.
   private func renamed(for other: DatabaseFaults) -> [Violation: Int] {
-    Dictionary(violations.map { (renamed($0.key, for: other), $0.value) }, uniquingKeysWith: +)
+    if violations.isEmpty { return [:] }
+    let name = renaming(for: other)
+    return Dictionary(violations.map { (name($0.key), $0.value) }, uniquingKeysWith: +)
   }
 
-  private func renamed(_ violation: Violation, for other: DatabaseFaults) -> Violation {
-    var violation = violation
-    if tables.contains(violation.child) != other.tables.contains(violation.child) { violation.child = "" }
-    if tables.contains(violation.parent) != other.tables.contains(violation.parent) { violation.parent = "" }
-    return violation
+  private func renaming(for other: DatabaseFaults) -> (Violation) -> Violation {
+    let changed = tables.symmetricDifference(other.tables)
+    return { violation in
+      var violation = violation
+      if changed.contains(violation.child) { violation.child = "" }
+      if changed.contains(violation.parent) { violation.parent = "" }
+      return violation
+    }
   }
 }
 
@@ -212,7 +222,7 @@ package struct DatabaseState {
     let notes = try DatabaseFaults(db, now, ofSchema: !isSame).notes(
       since: faults, allowsOrphans: allowsOrphans)
     if isSame { return notes }
-    let lost = now.losses(since: schema, dropped: script?.droppedNames ?? [])
+    let lost = now.losses(since: schema) { script?.droppedNames ?? [] }
     return notes + lost.map { "\(Self.dropped)\($0); if that is not meant, create it again in the same step" }
   }
 

@@ -20,9 +20,10 @@ enum MigrationTransaction {
     _ db: Database, model: CoreDataModel? = nil, isPart: Bool = false, guardsRoom: Bool = true,
     script: SQLScript? = nil, allowsOrphans: Bool = false, _ body: (CoreDataGuard?) throws -> Void
   ) throws -> [String] {
-    let before = try DatabaseState(db, changing: script)
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
+      // Inside: outside, SQLite would lock the file and look for a journal for each of its queries.
+      let before = try DatabaseState(db, changing: script)
       let store = try CoreDataGuard(db, model: model, isPart: isPart)
       if model != nil, store == nil {
         throw StepFailure("the database is not a Core Data store: leave `core-data` out")
