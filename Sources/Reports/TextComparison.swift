@@ -187,9 +187,12 @@ struct SQLLines {
       depth = token.depth
       switch token.source {
       case _ where token.kind == .space: if line.last?.isWhitespace != true { line += " " }
+      // By bytes: what combines with the second `-` would hide the end of the line.
+      case let comment where comment.utf8.starts(with: "--".utf8):
+        line += comment
+        end(indent: depth > 0 ? "  " : "")
       case let comment where token.kind == .comment:
         line += comment.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        if comment.hasPrefix("--") { end(indent: depth > 0 ? "  " : "") }
       case "(" where depth == 0:
         line += "("
         end(indent: "")

@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test("Each argument that is declared is read: none of them may be null")
+  @Test("An argument that is declared is not ignored: null is refused")
   func unfit() throws {
     // The word `null` is one of their values, or an empty mapping: the app's own settings.
     let others = [

@@ -115,6 +115,10 @@ struct HTMLPageTests {
       SQLLines("CREATE VIEW v AS\n\tSELECT 1 \n\n FROM t").lines == [
         "CREATE VIEW v AS", "  SELECT 1", " FROM t",
       ])
+    #expect(
+      SQLLines("CREATE TABLE t(a, --\u{200D} the   key\n b /* it's, (one) */, c\u{A0}d)").lines == [
+        "CREATE TABLE t(", "  a,", "  --\u{200D} the   key", "  b /* it's, (one) */,", "  c\u{A0}d", ")",
+      ], "a comment ends its line whatever follows the dashes, and has no commas of its own")
     let lines = TextComparison.lines(["a", "b,", "c"], ["a", "b", "d"])
     #expect(lines.map(\.kind) == [.same, .same, .removed, .added], "a comma at the end is no change")
     #expect(TextComparison.lines([], ["x"]).map(\.kind) == [.added])

@@ -146,11 +146,6 @@ extension String: ArgumentValue {
   init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws { self = try node.text("`\(name)`") }
 }
 
-extension [String]: ArgumentValue {
-  /// A list of texts; a single text counts as a list of one.
-  init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws { self = try node.texts("`\(name)`") }
-}
-
 extension Bool: ArgumentValue {
   init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws {
     self = try node.boolean("`\(name)`")
