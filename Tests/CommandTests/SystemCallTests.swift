@@ -73,6 +73,23 @@ struct SystemCallTests {
     #expect(try calls(120) - calls(20) <= 100 * 72)
   }
 
+  @Test(
+    "Plain copies of a secret are gone from the disk before the journal says that its move is done",
+    arguments: ["exchange", "in-place"])
+  func removals(_ commit: String) throws {
+    let sandbox = try Sandbox().with(commit: commit)
+    try sandbox.create()
+    let result = try sandbox.traced(
+      "unlinkat,syncfs,fsync,fdatasync", log: sandbox("calls"), ["migrate", "Notes", "--no-snapshot"])
+    #expect(result.succeeded, "\(result)")
+    let calls = try sandbox.text("calls").split(separator: "\n")
+    let kept = try #require(calls.lastIndex { $0.contains(/unlinkat\(.*"before-\d+"/) })
+    let old = calls.lastIndex { $0.contains(/unlinkat\(.*"com.example.notes.plist"/) } ?? kept
+    let synced = try #require(calls.lastIndex { $0.contains("syncfs(") })
+    #expect(max(kept, old) < synced, "\(calls[kept...])")
+    #expect(calls[synced...].contains { $0.contains(/ f(data)?sync\(/) }, "the journal: \(calls[kept...])")
+  }
+
   @Test("A snapshot opens the newest archive, and not all that are in the repository")
   func archives() async throws {
     let sandbox = try Self.sandbox(files: 1)

@@ -44,6 +44,9 @@ struct CommitCompletion {
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(sealing) }
     if let old { conflicts += try removeOld(old) }
+    // Once the journal says that it is done, nothing looks for plain copies again: their removal is on disk before that. A file
+    // system that keeps a log of files, such as btrfs, syncs the journal without it.
+    if undo.sealing != nil { try state.directory.syncFileSystem() }
     try faults.reach(.oldRemoved)
 
     var done = JournalRecord(.done, transaction)
