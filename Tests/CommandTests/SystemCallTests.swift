@@ -87,7 +87,7 @@ struct SystemCallTests {
     let old = calls.lastIndex { $0.contains(/unlinkat\(.*"com.example.notes.plist"/) } ?? kept
     let synced = try #require(calls.lastIndex { $0.contains("syncfs(") })
     #expect(max(kept, old) < synced, "\(calls[kept...])")
-    #expect(calls[synced...].contains { $0.contains(/ f(data)?sync\(/) }, "the journal: \(calls[kept...])")
+    #expect(calls[synced...].contains { $0.contains(/\sf(data)?sync\(/) }, "the journal: \(calls[kept...])")
   }
 
   @Test("A snapshot opens the newest archive, and not all that are in the repository")
