@@ -106,6 +106,51 @@ extension ManifestReader {
     }
   }
 
+  /// Where the tar stream has contents, from the first to the last; what is in front of them and behind them is a header or the
+  /// manifest. A place that is not an entry's is refused: nothing compares it with the tar.
+  func contentRange() throws -> Range<UInt64> {
+    var range = UInt64(0)..<0
+    try rows(
+      """
+      SELECT min(offset) FILTER (WHERE archive = 0) AS start, max(offset + length) FILTER (WHERE archive = 0) AS stop,
+        max(typeof(length) <> 'integer' OR length < 1) AS is_invalid, coalesce(sum(length), 0) AS bytes,
+        (SELECT coalesce(sum(size), 0) FROM entry WHERE hard_link IS NULL) AS size
+      FROM extent
+      """
+    ) { row in
+      guard row.integer("is_invalid") != 1, let bytes = row.integer("bytes"), bytes == row.integer("size")
+      else { throw wrong("places that are not its entries'") }
+      if row.isNull("start") { return }
+      // A sum that overflows is a real number.
+      guard let start = row.unsigned("start", UInt64.self), let stop = row.unsigned("stop", UInt64.self),
+        start < stop
+      else { throw wrong("an invalid place of content") }
+      range = start..<stop
+    }
+    return range
+  }
+
+  /// Visits the numbers of the entries with content in the archive itself, and where in the tar stream that starts, in
+  /// their order.
+  ///
+  /// - Returns: the number of the last entry.
+  func ownContents(_ visit: (UInt32, UInt64) throws -> Void) throws -> UInt32 {
+    try rows(
+      """
+      SELECT number, min(offset) AS start FROM entry JOIN extent ON entry = number WHERE archive = 0
+      GROUP BY number ORDER BY number
+      """
+    ) { row in
+      guard let number = row.unsigned("number", UInt32.self), number > 0,
+        let start = row.unsigned("start", UInt64.self)
+      else { throw wrong("an invalid place of content") }
+      try visit(number, start)
+    }
+    let last = try read { try Int64.fetchOne($0, sql: "SELECT max(number) FROM entry") } ?? 0
+    guard (0..<Int64(UInt32.max)).contains(last) else { throw wrong("entries without consecutive numbers") }
+    return UInt32(last)
+  }
+
   private func find(_ path: ContainerPath, _ db: Database) throws -> ManifestRow? {
     try number(of: path, db).flatMap { try row($0, db) }
   }

@@ -17,6 +17,8 @@ package final class Manifest {
   private var sizes: [UInt64] = [], hashes: [(key: UInt64, place: UInt64)] = []
   private var isIndexed = false
   private lazy var rows = parts.map { $0.entries() }
+  /// See ``ManifestReader/contentRange()``.
+  private lazy var contentRanges = Result { try parts.map { try $0.contentRange() } }
 
   /// More archives in one chain are refused.
   package static let longestChain = 1000
@@ -41,15 +43,15 @@ package final class Manifest {
 
   /// One entry; nil when the snapshot does not have the path.
   package func entry(_ path: ContainerPath) throws -> ManifestEntry? {
-    guard let (_, entry) = try find(path) else { return nil }
-    try check(entry)
+    guard let (part, entry) = try find(path) else { return nil }
+    try check(entry, of: part)
     return entry
   }
 
   /// The newest manifest that has a path.
-  private func find(_ path: ContainerPath) throws -> (part: ManifestReader, entry: ManifestEntry)? {
+  private func find(_ path: ContainerPath) throws -> (part: Int, entry: ManifestEntry)? {
     for (index, part) in parts.enumerated() {
-      if let entry = try part.entry(path) { return (part, entry) }
+      if let entry = try part.entry(path) { return (index, entry) }
       if removed[index].contains(path) { return nil }
     }
     return nil
@@ -63,12 +65,20 @@ package final class Manifest {
     return entry
   }
 
-  /// Throws unless the content of an entry is in one of the archives.
-  fileprivate func check(_ entry: ManifestEntry) throws {
-    for extent in entry.extents where isComplete || parts.contains(where: { $0.archive == extent.archive }) {
-      guard let part = parts.first(where: { $0.archive == extent.archive }), extent.offset <= part.tarSize,
-        extent.length <= part.tarSize - extent.offset
-      else { throw parts[0].wrong("content in no archive that it needs (\(entry.path))") }
+  /// Throws unless the content of an entry, which the manifest with that number has, is where that archive or one that it
+  /// needs has contents: not in a header or a manifest, and not in an archive that was written later.
+  fileprivate func check(_ entry: ManifestEntry, of number: Int) throws {
+    for extent in entry.extents {
+      let source = parts.firstIndex { $0.archive == extent.archive }
+      if source == nil && !isComplete { continue }
+      guard let source, source >= number else {
+        throw parts[number].wrong("content in no archive that it needs (\(entry.path))")
+      }
+      let range = try contentRanges.get()[source]
+      guard extent.offset >= range.lowerBound, extent.offset + extent.length <= range.upperBound else {
+        throw parts[number].wrong(
+          "content where \(parts[source].archive.short) has none (\(entry.path))")
+      }
     }
     if let first = entry.hardLink {
       let target = try self.entry(first)
@@ -110,7 +120,7 @@ package final class Manifest {
 
   /// What a database's sidecars were at the capture.
   package func captureState(of path: ContainerPath) throws -> DatabaseCaptureState {
-    try find(path)?.part.captureState(of: path) ?? DatabaseCaptureState()
+    try find(path).map { try parts[$0.part].captureState(of: path) } ?? DatabaseCaptureState()
   }
 
   /// The hashes of the blocks of an entry's content; nil when they are not stored, or are not those of its digest.
@@ -151,7 +161,10 @@ package final class Manifest {
     let start = hashes.indices.first(since: { hashes[$0].key >= key })
     for (_, place) in hashes[start...].prefix(while: { $0.key == key }) {
       let (part, row) = (Int(place >> 40), Int64(place & 0xff_ffff_ffff))
-      if let entry = try rows[part].value(row), hasContent(entry) { return entry.extents }
+      if let entry = try rows[part].value(row), hasContent(entry) {
+        try check(entry, of: part)
+        return entry.extents
+      }
     }
     return nil
   }
@@ -311,7 +324,7 @@ package struct MergedEntries {
       throw manifest.parts[0].wrong(
         "\(entry.path), which it lists as excluded (\(exclusion.description))")
     }
-    try manifest.check(entry)
+    try manifest.check(entry, of: place.part)
     previous = (entry.path, entry.kind == .directory)
   }
 

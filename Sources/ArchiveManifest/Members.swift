@@ -131,7 +131,13 @@ package struct ExpectedMembers: Sendable {
     rows.append(count)
   }
 
-  package var contents: Int { offsets.count }
+  /// Adds all own entries at once, without reading each.
+  package mutating func addAll() throws {
+    count = try manifest.ownContents { row, offset in
+      offsets.append(offset)
+      rows.append(row)
+    }
+  }
 
   /// Whether a member of the tar is one of the archive's own, as the format has it, content aside: mode, owner
   /// and time are those that stock tools give to the unpacked file.
@@ -141,8 +147,10 @@ package struct ExpectedMembers: Sendable {
     } ?? false
   }
 
+  fileprivate var contents: Int { offsets.count }
+
   /// The number of the content that has a byte of the tar stream, if one has it.
-  package func content(at offset: UInt64) -> Int? {
+  fileprivate func content(at offset: UInt64) -> Int? {
     let next = offsets.indices.first(since: { offsets[$0] > offset })
     return next == 0 ? nil : next - 1
   }
@@ -156,6 +164,25 @@ package struct ExpectedMembers: Sendable {
   }
 
   fileprivate func row(ofContent number: Int) -> UInt32 { rows[number] }
+}
+
+/// Which contents of an archive are read. If all are, what comes after the last one is compared, too.
+package struct ReadContents {
+  private let members: ExpectedMembers
+  private var isRead: [Bool]
+
+  /// - Parameter members: with all entries.
+  package init(of members: ExpectedMembers) {
+    self.members = members
+    isRead = Array(repeating: false, count: members.contents)
+  }
+
+  package var isComplete: Bool { isRead.allSatisfy { $0 } }
+
+  /// Adds the content that has a byte of the tar stream.
+  package mutating func add(at offset: UInt64) {
+    if let content = members.content(at: offset) { isRead[content] = true }
+  }
 }
 
 /// Compares members of a tar, one after the other, with what the manifest says: another program that unpacks the archive must
@@ -292,8 +319,11 @@ package final class MemberCheck {
 
   /// Whether a member is an earlier version of a file, whose last version, if there is one, follows.
   private func isReplaced(_ member: ArchiveMember) throws -> Bool {
-    guard let path = expected.names.path(ofContent: member.name),
-      let replaced = expected.replaced[offset], replaced == (path, member.contentSize)
+    // A full archive has whole contents only.
+    let path =
+      expected.manifest.isIncremental
+      ? expected.names.path(ofContent: member.name) : expected.names.path(of: member.name)
+    guard let path, let replaced = expected.replaced[offset], replaced == (path, member.contentSize)
     else { return false }
     guard case .file = member.kind, follows(path) else {
       throw damaged("\(path) in the tar is not what the manifest says")

@@ -20,8 +20,11 @@ struct HandmadeArchive {
   private let captured: Int64
   /// The members after the header, with their content.
   var members: [(member: ArchiveMember, content: [UInt8])] = []
-  /// What the manifest says; a file's offset is taken from the member of its name unless it is set.
+  /// What the manifest says; a file's offset is taken from the member of its name unless it is set. That of blocks in the
+  /// archive itself begins at 0 with their member's content.
   var entries: [ManifestEntry] = []
+  /// Entries that only the parent's manifest has.
+  var inherited: Set<ContainerPath> = []
   var skipped: [SkippedPath] = []
   var excluded: [ExcludedPath] = []
   /// To whom it is encrypted.
@@ -151,12 +154,18 @@ struct HandmadeArchive {
     let directory = try TemporaryDirectory()
     let writer = try ManifestWriter(path: directory("manifest"), archive: id)
     for var entry in entries {
+      if let pages = MemberNames(groups: []).pagesName(of: entry.path).flatMap({ offsets[$0] }) {
+        entry.extents = Extents(
+          entry.extents.map {
+            $0.archive == nil ? Extent(offset: pages + $0.offset, length: $0.length) : $0
+          })
+      }
       if entry.isFile, entry.size > 0, entry.extents.isEmpty, entry.hardLink == nil,
         let offset = offsets[MemberNames(groups: []).name(of: entry.path)]
       {
         entry.extents.append(Extent(offset: offset, length: entry.size))
       }
-      try writer.add(entry)
+      try writer.add(entry, since: inherited.contains(entry.path) ? entry : nil)
     }
     if let vault { try writer.add(vault) }
     for path in skipped { try writer.add(path) }

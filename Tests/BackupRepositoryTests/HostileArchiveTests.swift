@@ -27,6 +27,13 @@ import Testing
       Case(description: description, atStructure: true) { $0.sql = sql }
     }
 
+    /// It would move what counts as the last content.
+    static func placeOfNoEntry(_ description: String, _ row: String) -> Case {
+      Case(description: description, atStructure: true, words: "places that are not its entries'") {
+        $0.sql = "INSERT INTO extent \(row)"
+      }
+    }
+
     /// What is wrong in `drydock.json`, whose text is changed, is noticed at once.
     static func header(
       _ description: String, _ spoil: @escaping @Sendable (String) -> [UInt8]
@@ -141,6 +148,10 @@ import Testing
       entry.linkTarget = Array("elsewhere".utf8)
       $0.entries.insert(entry, at: 1)
     },
+    .placeOfNoEntry("second place", "SELECT entry, 999, 0, offset, length FROM extent WHERE entry = 2"),
+    .placeOfNoEntry("place without bytes", "VALUES (2, 999, 0, 0, 0)"),
+    .placeOfNoEntry("place of an entry that is missing", "VALUES (99, 0, 0, 512, 1)"),
+    .placeOfNoEntry("place that ends beyond all numbers", "VALUES (99, 0, 0, 9223372036854775807, 1)"),
     Case(description: "set-user-id header") { $0.headerMode = 0o4755 },
     Case(description: "set-user-id manifest") { $0.manifestMode = 0o4755 },
     .manifest(

@@ -32,8 +32,27 @@ import Testing
     return (restore, code { try Verification.run(Archive(path: path), data: true) })
   }
 
-  @Test func aGoodParentIsFine() throws {
-    let child = try HandmadeArchive(lab, over: good().write()).write()
+  /// An archive over a parent; with blocks of one content of its own, or none.
+  private func child(over parent: String, hasPages: Bool) throws -> String {
+    var child = try HandmadeArchive(lab, over: parent)
+    guard hasPages else { return try child.write() }
+    let number = try #require(child.entries.firstIndex { $0.path == "file" })
+    let rest = child.entries[number].extents.pieces(3..<7)
+    child.entries[number].digest = try SHA256.hash(Array("CONtent".utf8))
+    child.entries[number].extents = Extents([Extent(offset: 0, length: 3)] + rest)
+    child.members.insert((try pages(child, 3), Array("CON".utf8)), at: 1)
+    return try child.write()
+  }
+
+  /// The member of blocks of `file`.
+  private func pages(_ archive: HandmadeArchive, _ size: UInt64) throws -> ArchiveMember {
+    var member = archive.member("file", .file(size: size))
+    member.name = try #require(MemberNames(groups: []).pagesName(of: "file"))
+    return member
+  }
+
+  @Test(arguments: [false, true]) func aGoodParentIsFine(hasPages: Bool) throws {
+    let child = try child(over: good().write(), hasPages: hasPages)
     let (restore, verify) = try outcomes(child)
     #expect(restore == "none" && verify == "none")
     #expect(try Verification.run(Archive(path: child), data: false).entries == 5)
@@ -55,10 +74,11 @@ import Testing
     ),
   ]
 
-  @Test(arguments: forgeries.indices) func whatARestoreRefusesIsFound(_ number: Int) throws {
+  @Test(arguments: forgeries.indices, [false, true])
+  func whatARestoreRefusesIsFound(_ number: Int, hasPages: Bool) throws {
     var parent = try good()
     try Self.forgeries[number].1(&parent)
-    let child = try HandmadeArchive(lab, over: parent.write()).write()
+    let child = try child(over: parent.write(), hasPages: hasPages)
     let (restore, verify) = try outcomes(child)
     #expect(restore == "damaged" && verify == "damaged", "\(Self.forgeries[number].0)")
   }
@@ -80,6 +100,7 @@ import Testing
   @Test func whatIsNotNeededIsNotChecked() throws {
     var parent = try good()
     parent.members[4].member.metadata.mode = 0o777
+    parent.members.append((parent.member("zzz", .file(size: 4)), Array("more".utf8)))
     var child = try HandmadeArchive(lab, over: parent.write())
     // Its own content; so the parent's last one is not read, nor what comes after it.
     child.entries.removeLast()
@@ -88,7 +109,61 @@ import Testing
     #expect(restore == "none" && verify == "none")
   }
 
-  /// In front of the first content and behind the last one: in a header and in the manifest. The structure says so.
+  /// Its headers were compared when it was verified itself.
+  @Test func aParentThatWasVerifiedIsNotComparedAgain() throws {
+    let parent = try good()
+    let path = try parent.write()
+    let child = try HandmadeArchive(lab, over: path).write()
+    var forged = parent
+    forged.members[1].member.metadata.mode = 0o777
+    _ = try forged.write()
+    let opened = try Archive(path: child)
+    // The good file takes the name; the open archive reads the other one.
+    try RawFiles.remove(Array(path.utf8))
+    _ = try parent.write()
+    var verification = Verification()
+    _ = try verification.verify(Archive(path: path), data: true)
+    _ = try verification.verify(opened, data: true)
+    expectError(.damaged) { try Verification.run(opened, data: true) }
+  }
+
+  /// Only the newest manifest's chain has both: that of its parent alone cannot be opened with such a place.
+  @Test func aPlaceInANewerArchive() throws {
+    var parent = try HandmadeArchive(lab, over: good().write(), name: "middle.tar.zst")
+    try parent.addFile("zoo2", "content")
+    var child = try HandmadeArchive(lab, over: parent.write())
+    child.inherited = ["zoo2"]
+    try child.addFile("zoo3", "another")
+    let path = try child.write()
+    let good = try outcomes(path)
+    #expect(good.restore == "none" && good.verify == "none")
+    let place = try #require(try Archive(path: path).manifest.entry("zoo3")?.extents.single)
+    parent.entries[parent.entries.count - 1].extents = Extents([place])
+    parent.members.removeLast()
+    _ = try parent.write()
+    let (restore, verify) = try outcomes(path)
+    #expect(restore == "damaged" && verify == "damaged")
+    let structure = failure { _ = try Verification.run(Archive(path: path), data: false) }
+    #expect("\(structure as Any)".contains("(zoo2)"), "\(structure as Any)")
+  }
+
+  /// An earlier version of some blocks: only an incremental archive has blocks.
+  @Test(arguments: [false, true]) func replacedBlocks(isFull: Bool) throws {
+    var archive = try good()
+    if !isFull { archive = try HandmadeArchive(lab, over: archive.write()) }
+    let member = try pages(archive, 4)
+    archive.members.insert((member, Array("more".utf8)), at: 1)
+    let walk = try Archive(path: archive.write()).parts[0].reader.ranges.headers(from: 0)
+    var found = try walk.next()
+    while found.0.name != member.name { found = try walk.next() }
+    archive.sql = "INSERT INTO superseded VALUES (\(found.1), 'file', 4)"
+    let (restore, verify) = try outcomes(archive.write())
+    let expected = isFull ? "damaged" : "none"
+    #expect(restore == expected && verify == expected)
+  }
+
+  /// In front of the first content and behind the last one: in a header and in the manifest. The structure says so, to all who
+  /// read the entries.
   @Test(arguments: [false, true]) func aPlaceOutsideOfAllContents(isBehind: Bool) throws {
     let path = try good().write()
     let parent = try Archive(path: path)
@@ -106,6 +181,10 @@ import Testing
     #expect(restore == "damaged" && verify == "damaged")
     let structure = failure { _ = try Verification.run(Archive(path: forged), data: false) }
     #expect("\(String(describing: structure))".contains("(file)"), "\(String(describing: structure))")
+    let target = ArchiveTarget.file(lab.directory("exported.tar.zst"))
+    expectError(.damaged) { try SnapshotCopy.export(Archive(path: forged), to: target, tool: "test") }
+    let walk = try ArchiveSide(Archive(path: forged)).walk()
+    expectError(.damaged) { while try walk() != nil {} }
   }
 
   /// Also an end that is missing, and what only bytes can forge.
@@ -119,6 +198,7 @@ import Testing
       let restore = failure { try lab.restore(child, to: lab.directory("new")) }
       let verify = failure { _ = try Verification.run(Archive(path: child), data: true) }
       #expect(code(restore) == code(verify), "\(parent): \(restore as Any), \(verify as Any)")
+      #expect((restore != nil) == parent.isRefusedByRestore, "\(parent): \(restore as Any)")
       if verify != nil { refused += 1 }
     }
     #expect(refused > 30)
@@ -127,9 +207,9 @@ import Testing
 
 extension HandmadeArchive {
   /// An incremental archive with the snapshot of its parent, which has all of the content.
-  init(_ lab: Lab, over parent: String) throws {
+  init(_ lab: Lab, over parent: String, name: String = "child.tar.zst") throws {
     let parent = try Archive(path: parent)
-    try self.init(lab, name: "child.tar.zst", parent: parent.header.archive)
+    try self.init(lab, name: name, parent: parent.header.archive)
     (members, entries) = ([], [])
     try parent.manifest.entries { entry in
       entries.append(entry)

@@ -116,6 +116,7 @@ import Testing
   @Test(arguments: [
     "UPDATE entry SET mode = 99999 WHERE path = 'b'", "UPDATE entry SET size = 1 WHERE path = 'b'",
     "UPDATE extent SET offset = offset + 1",
+    "INSERT INTO extent VALUES (2, 999, 0, 0, 512)",
     // Walks in the order of the numbers begin at 1; contents are looked up in all rows.
     """
     INSERT INTO entry SELECT -5, 'z', kind, mode, user, "group", modified, size, sha256, link_target, hard_link, flags,

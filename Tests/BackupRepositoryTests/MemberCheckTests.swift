@@ -17,7 +17,7 @@ import Testing
       reads += 1
       return try rows.value(after + 1).map { [$0] } ?? []
     }
-    let check = MemberCheck(part.reader.ranges, try part.expectedMembers(withContents: true), counted)
+    let check = MemberCheck(part.reader.ranges, try part.allExpectedMembers(), counted)
     let offsets = try (["a", "c"] as [ContainerPath]).map { path in
       try #require(try part.manifest.entry(path)?.extents.single).offset
     }

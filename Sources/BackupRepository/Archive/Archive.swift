@@ -209,8 +209,7 @@ public final class Archive {
     }
   }
 
-  /// Visits all entries, each with its place in the manifests; throws at last unless they give the snapshot id, and are
-  /// placed where the archives have contents.
+  /// Visits all entries, each with its place in the manifests; throws at last unless they give the snapshot id.
   ///
   /// - Parameter own: see ``MergedEntries/next(own:)``.
   func entries(
@@ -218,16 +217,11 @@ public final class Archive {
     own: (Int, ManifestEntry) throws -> Void
   ) throws {
     let id = try SnapshotID()
-    var (entries, bounds) = (try MergedEntries(manifest), ContentBounds(self))
-    while let entry = try entries.next(own: { part, entry in
-      bounds.add(entry, of: part)
-      try own(part, entry)
-    }) {
+    var entries = try MergedEntries(manifest)
+    while let entry = try entries.next(own: own) {
       id.add(entry)
-      bounds.add(places: entry, from: entries.place.part)
       try visit(entry, entries.place)
     }
-    try bounds.check(path)
     try expectSnapshot(id.finish().hex)
   }
 
@@ -391,6 +385,11 @@ final class ArchivePart {
     var bytes: [UInt8] = []
     try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
     return bytes
+  }
+
+  /// What its manifest says must be in its tar, once its entries are added.
+  func expectedMembers() throws -> ExpectedMembers {
+    try ExpectedMembers(manifest, vault: vault, path: path)
   }
 }
 

@@ -173,8 +173,10 @@ struct Compaction {
           .unsupported, "its chain was not compacted, because that would not make it smaller",
           path: chain.kept[0].path)
       }
+      // The oldest first: what the later ones need of it is not read again.
+      var verification = Verification()
       for archive in written {
-        _ = try Verification.run(
+        _ = try verification.verify(
           Archive(path: archive.path, keys: keys, limit: options.limit), data: true, progress: progress)
       }
       try place.sync()

@@ -63,12 +63,12 @@ package struct Verification {
     let (own, parts) = (archive.parts[0], archive.parts)
     // A restore of this archive alone compares the headers in front of what it needs of the others.
     let isCompared = parts.indices.map { data && $0 > 0 && !isRead[$0] }
-    let members = try zip(parts, isCompared).map { try $0.expectedMembers(withContents: $1) }
-    let checks = parts.indices.map {
-      isCompared[$0] ? MemberCheck(parts[$0].reader.ranges, members[$0]) : nil
+    let members = try zip(parts, isCompared).map { $1 ? try $0.allExpectedMembers() : nil }
+    let checks = zip(parts, members).map { part, members in
+      members.map { MemberCheck(part.reader.ranges, $0) }
     }
-    var needed = members.map(ReadContents.init)
-    let tar = data ? MemberCheck(own.reader.ranges, members[0]) : nil
+    var needed = members.map { $0.map(ReadContents.init) }
+    let tar = data ? try MemberCheck(own.reader.ranges, own.expectedMembers()) : nil
     if let tar {
       own.reader.ranges.readsEverything = true
       try tar.start()
@@ -81,7 +81,7 @@ package struct Verification {
       guard data, !entry.extents.isEmpty, !entry.isWhole(in: archive.header.archive) else { return }
       for extent in entry.extents {
         if let part = parts.firstIndex(where: { $0.header.archive == extent.archive }) {
-          needed[part].add(at: extent.offset)
+          needed[part]?.add(at: extent.offset)
         }
       }
       if !isRead[place.part] { try archive.content(of: entry, checking: checks) { _ in } }
@@ -98,7 +98,7 @@ package struct Verification {
     if let tar {
       try own.compare(tar) { try $0.expectEnd(own.reader.manifest) }
       try tar.requireReplacedMembers()
-      for (part, check) in zip(parts.indices, checks) where needed[part].isAll {
+      for (part, check) in zip(parts.indices, checks) where needed[part]?.isComplete ?? false {
         try check?.checkRest(parts[part].reader.manifest)
       }
       _ = try archive.vaultExtract()
@@ -112,6 +112,13 @@ package struct Verification {
 }
 
 extension ArchivePart {
+  /// What its manifest says must be in its tar, with its entries: where they are needed before those of the chain are visited.
+  func allExpectedMembers() throws -> ExpectedMembers {
+    var members = try expectedMembers()
+    try members.addAll()
+    return members
+  }
+
   /// Compares members. Where they disagree, and a name is unsafe beside those before it, the error is about that name.
   fileprivate func compare(_ tar: MemberCheck, _ body: (MemberCheck) throws -> Void) throws {
     do { try body(tar) } catch let error as DrydockError where error.code == .damaged {

@@ -30,6 +30,6 @@ struct RestoreChanges {
     }
     for piece in contents.pieces where Int(piece.archive) == part { read.add(at: piece.offset) }
     for extent in vaultEntry?.extents ?? Extents() where extent.archive == id { read.add(at: extent.offset) }
-    return read.isAll
+    return read.isComplete
   }
 }
