@@ -190,7 +190,9 @@ extension ContainerConfiguration {
   private static func groups(_ pairs: [YAMLMapping.Pair]) throws -> [String: String] {
     var result: [String: String] = [:]
     for pair in pairs {
-      guard let id = try? ContainerPath(pair.key.source), !id.isRoot, id.parent.isRoot else {
+      guard let id = try? ContainerPath(pair.key.source), !id.isRoot, id.parent.isRoot,
+        id.bytes == Array(pair.key.source.utf8)
+      else {
         throw pair.keyPosition.error(
           "`\(pair.key.source)` is not a group's id, such as group.com.example.notes")
       }

@@ -53,6 +53,8 @@ final class ArchiveDraft {
     (self.header, self.parent, self.destination) = (header, parent, destination)
     names = header.memberNames
     json = try header.encoded()
+    // What no reader accepts is not written.
+    _ = try Archive.Header(decoding: json, path: destination.repository ?? header.app)
     isEncrypted = encryption != nil
     scratch = try destination.makeScratch()
     if encryption == nil {

@@ -45,7 +45,7 @@ package enum Snapshot {
     let now = options.seams.now()
     var header = Archive.Header(
       archive: try Archive.ID.new(), app: container.app, instance: container.instance,
-      layout: container.layout, groups: container.groups.map(\.id), schemaVersion: version.number,
+      layout: container.layout, groups: lock.root.groups.map(\.id), schemaVersion: version.number,
       time: UTCTime.text(now))
     header.session = options.seams.session
     // Listed once: at a remote place each list is a request.
