@@ -1,8 +1,7 @@
 /// Paths, in the order in which they were added. A path takes eight bytes besides its name: a million arrays of bytes take
 /// several times the memory.
 ///
-/// It is not a ``PathTable``, which does not keep the order or numbers, and takes about 150 bytes more for each
-/// directory, against four fewer for each path: less memory only where directories have some 40 names.
+/// It is not a `PathTable`, which keeps neither the order nor numbers.
 public struct PathList: Sendable {
   private var directories = DistinctValues<ContainerPath>()
   private var names: [UInt8] = []

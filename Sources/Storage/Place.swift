@@ -126,8 +126,8 @@ package protocol PlaceUpload: AnyObject, Sendable {
   func cancel()
 }
 
-/// Something around a place, which does some things otherwise. What is tried again, and the limit of the rate, are in the
-/// requests; ``ServerPlace`` and ``RateLimit`` say why.
+/// Something around a place, which does some things otherwise. Retries and the rate limit apply to requests; ``ServerPlace``
+/// and ``RateLimit`` say why.
 package protocol PlaceWrapper: Place {
   var base: any Place { get }
 }

@@ -16,7 +16,7 @@ protocol ServerPlace: Place, AnyObject {
   ///   ends before, `permission`, `io`.
   func read(_ file: PlaceFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws
 
-  /// What takes the pieces of a new file, and how many at the same time.
+  /// What takes the pieces of a new file, and how many at the same time; an SFTP place first removes old unfinished uploads.
   func receiver(_ name: ContainerPath) -> (any PieceReceiver, threads: Int)
 }
 
@@ -96,9 +96,8 @@ extension ServerPlace {
 
   /// Runs a body until it succeeds, fails for good, or the attempts or the time are used up.
   ///
-  /// The body is one request, or a few, and not a call of a place, which a cache or a lock is around: that is the pages
-  /// of a listing, the pieces of a file that is still being written, or a file and its rename. Begun anew as a whole, it
-  /// would send again what is there, share one budget, and leave a temporary file for each attempt.
+  /// The body is one request, or a few. To repeat a whole call of a place would send pieces again that have arrived, share
+  /// one budget of retries among them, and leave a temporary file for each attempt.
   ///
   /// - Parameters:
   ///   - what: is not possible, as `cannot be read`, for messages.

@@ -143,6 +143,10 @@ import Testing
     "What goes with a table that is made again is named",
     arguments: [
       (
+        "CREATE TABLE other (a); UPDATE sqlite_sequence SET seq = 1 WHERE name = 'task';",
+        ["table task: the counter of AUTOINCREMENT goes from 9 back to 1"]
+      ),
+      (
         "DROP TABLE task; ALTER TABLE new RENAME TO task; CREATE TRIGGER kept AFTER INSERT ON task BEGIN SELECT 1; END;",
         ["index by_title of `task`", "table task: the counter of AUTOINCREMENT goes from 9 back to 1"]
       ),

@@ -81,7 +81,7 @@ package struct SchemaShape {
   ///
   /// - Parameter dropped: the indexes and triggers that were meant to go, in lower case; asked for when one is gone.
   package func losses(since before: SchemaShape, dropped: () -> Set<String>) -> [String] {
-    // What a step leaves is the same object, and is not compared part by part. Mostly a step only adds some.
+    // What a step leaves is the same object, and is not compared part by part. Most steps only add objects.
     if objects.starts(with: before.objects, by: ===) { return lostSequences(since: before) }
     let named = named
     let changed = before.named.filter { named[$0.key] !== $0.value }
@@ -155,7 +155,7 @@ package final class SchemaObject: Sendable {
     let table: ExactText
     let sql: ExactText
 
-    /// Whether it is kept in memory.
+    /// Whether it is short enough to be kept.
     var isShort: Bool { sql.text.utf8.count <= longest }
 
     /// Whether a statement's current row is known to have the same bytes; without making text of them.
@@ -218,7 +218,7 @@ package final class SchemaObject: Sendable {
     objects.reserveCapacity(last.count + 1)
     let rows = try Row.fetchCursor(statement)
     while let row = try rows.next() {
-      // Those before the one that is found are gone.
+      // Objects are compared in order; skipped ones are looked up in `known`.
       let candidates = last[next...].prefix(furthest)
       if let index = candidates.firstIndex(where: { $0.definition.isRow(of: statement) }) {
         objects.append(last[index])
