@@ -72,7 +72,7 @@ extension ManifestReader {
     try read { db in
       var page: [Value] = []
       let statement = try db.cachedStatement(sql: columns + " WHERE number >= ? ORDER BY number LIMIT ?")
-      // Before the first one there is none, of whatever number.
+      // Rows numbered below 1 are refused, too.
       let rows = try Row.fetchCursor(statement, arguments: [last == 0 ? .min : last + 1, limit])
       while let row = try rows.next().map(ManifestRow.init) {
         // They are found by binary search.

@@ -157,13 +157,10 @@ extension Directory {
     _ below: ContainerPath, unnamed: () -> Void = {}
   ) throws -> [ExtendedAttribute] {
     try withParent(of: below) { parent, name in
-      try attributeNames(parent, name, below).sorted().compactMap { attribute in
-        if let value = try attributeValue(parent, name, attribute, below) {
-          return ExtendedAttribute(name: attribute, value: value)
+      try attributeNames(parent, name, below, unnamed: unnamed).sorted().compactMap { attribute in
+        try attributeValue(parent, name, attribute, below).map {
+          ExtendedAttribute(name: attribute, value: $0)
         }
-        // Removed meanwhile, unless its name is another one than this text, in which other bytes are replaced.
-        if attribute.unicodeScalars.contains("\u{FFFD}") { unnamed() }
-        return nil
       }
     }
   }
@@ -193,12 +190,16 @@ extension Directory {
   }
 
   private func attributeNames(
-    _ parent: Int32, _ name: UnsafePointer<CChar>, _ path: ContainerPath
+    _ parent: Int32, _ name: UnsafePointer<CChar>, _ path: ContainerPath, unnamed: () -> Void = {}
   ) throws -> [String] {
     let names = Self.filled(1024) {
       platform_list_attributes(parent, name, $0?.assumingMemoryBound(to: CChar.self), $1)
     } result: { list in
-      list.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      list.split(separator: 0).compactMap { bytes in
+        let name = String(validating: bytes, as: UTF8.self)
+        if name == nil { unnamed() }
+        return name
+      }
     }
     if let names { return names }
     if currentErrno().meansNoAttributes { return [] }

@@ -203,6 +203,20 @@ import Testing
     #expect(try lab.read("sub/file") == "more")
   }
 
+  @Test func aLinkMayHaveMetadataOfAnotherMoment() throws {
+    var archive = try Self.good(lab)
+    var entry = try archive.file("hard", Array("content".utf8))
+    (entry.hardLink, entry.metadata.mode) = ("file", 0o600)
+    var member = archive.member("hard", .hardLink(target: Array("container/file".utf8)))
+    member.metadata.mode = 0o600
+    archive.entries.insert(entry, at: 2)
+    archive.members.insert((member, []), at: 2)
+    let path = try archive.write()
+    #expect(try Verification.run(Archive(path: path), data: true).entries == 6)
+    try lab.restore(path)
+    #expect(try lab.read("hard") == "content")
+  }
+
   @Test func whatIsStoredAlthoughExcludedIsGoodWhenTheManifestSaysSo() throws {
     var archive = try Self.good(lab)
     archive.sql = """

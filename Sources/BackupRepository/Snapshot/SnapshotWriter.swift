@@ -43,8 +43,8 @@ final class SnapshotWriter {
   private let directories: LastDirectory
   /// The last path whose name no member can have.
   private var beyondLimits: ContainerPath?
-  /// The last directory that was not stored: nothing in it can be.
-  private var missingDirectory: ContainerPath?
+  /// The last directory that was not stored, and why; nil for one that is gone. Nothing in it can be stored.
+  private var missingDirectory: (path: ContainerPath, reason: SkippedPath.Reason?)?
   /// Whether another inode behind a name means that it was replaced.
   private var checksInodes = true
   /// The first path of each inode that has several names.
@@ -117,12 +117,17 @@ final class SnapshotWriter {
       if exclusion.rule == .state || !options.includesExcluded { return }
     }
     guard try canStore(scanned.path) else { return }
-    if let missingDirectory, scanned.path.isInside(missingDirectory) {
+    if let missingDirectory, scanned.path.isInside(missingDirectory.path) {
+      if let reason = missingDirectory.reason { return skip(scanned.path, reason) }
       if case .gone = try tree.find(scanned.path, inode: scanned.status.inode) { return }
       return skip(scanned.path, .unstable)
     }
     let stored = report.entries
-    defer { if scanned.kind == .directory, report.entries == stored { missingDirectory = scanned.path } }
+    defer {
+      if scanned.kind == .directory, report.entries == stored {
+        missingDirectory = (scanned.path, report.skipped.last { $0.path == scanned.path }?.reason)
+      }
+    }
     try compare(scanned.path)
     if try !groups.has(scanned.path) && addUnchanged(scanned) {
       if scanned.group != nil { groups.noteUnchanged(scanned.path, scanned.status) }
