@@ -165,7 +165,7 @@ extension Directory {
     }
   }
 
-  /// The names of the extended attributes of a path below, unordered; one call for most paths.
+  /// The names of the extended attributes of a path below that are UTF-8, unordered; one call for most paths.
   package func attributeNames(of below: ContainerPath) throws -> [String] {
     try withParent(of: below) { try attributeNames($0, $1, below) }
   }

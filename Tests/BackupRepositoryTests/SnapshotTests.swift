@@ -65,6 +65,37 @@ import Testing
     #expect(try manifest.entry("other")?.metadata.attributes.map(\.name) == ["user.\u{E4}"])
   }
 
+  /// If invalid bytes were replaced, both names would be the same.
+  @Test(arguments: [false, true]) func attributesWithOneTextAreTwo(_ isInGroup: Bool) throws {
+    let lab = try Lab()
+    try lab.write("file", "here")
+    if isInGroup { try lab.write("file.crc", "its checksum") }
+    try ExtendedAttributes.set("user.\u{FFFD}", [1], of: lab.full("file"))
+    let set = "import os; os.setxattr(\"file\", b\"user.\\xff\", b\"x\")"
+    try lab.shell("python3 -c '\(set)'", in: lab.root)
+    let report = try lab.snapshot()
+    #expect(report.unnamedAttributes == ["file"] && !report.isIncomplete)
+    let archive = try Archive(path: report.path)
+    let attributes = try archive.manifest.entry("file")?.metadata.attributes
+    #expect(attributes == [ExtendedAttribute(name: "user.\u{FFFD}", value: [1])])
+    _ = try Verification.run(archive, data: true)
+  }
+
+  @Test func aNameWhoseFileHasAnotherModeMeanwhileIsAFile() throws {
+    let lab = try Lab()
+    try lab.write("a", "shared")
+    try lab.shell("ln a b", in: lab.root)
+    let path = lab.root + "/a"
+    // After the root and the first name.
+    let report = try lab.incremental(after: 2) { chmod(path, 0o600) }
+    let archive = try Archive(path: report.path)
+    #expect(!report.isIncomplete && report.entries == 3)
+    let (a, b) = try (archive.manifest.entry("a"), archive.manifest.entry("b"))
+    #expect(a?.kind == .file && b?.kind == .file && b?.hardLink == nil && a?.digest == b?.digest)
+    #expect(a?.metadata.mode != 0o600 && b?.metadata.mode == 0o600)
+    _ = try Verification.run(archive, data: true)
+  }
+
   @Test func otherNamesOfAPartOfADatabaseAreFiles() throws {
     let lab = try Lab()
     try lab.write("bad.sqlite", Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x5a, count: 4080))

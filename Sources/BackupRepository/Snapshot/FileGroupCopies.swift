@@ -10,8 +10,8 @@ struct FileGroupCopies {
   static let limit: UInt64 = 256 << 20
 
   enum Member {
-    /// A copy, and the metadata of its original.
-    case copy(ContainerPath, FileMetadata)
+    /// A copy, and the metadata of its original, which may have attributes whose names are not UTF-8.
+    case copy(ContainerPath, FileMetadata, hasUnnamed: Bool)
     /// The group changed during each copy, or since one of its files was stored; or one of them was missing.
     case unstable
   }
@@ -81,13 +81,14 @@ struct FileGroupCopies {
   private mutating func copies(
     of group: FileGroup, _ before: [FileStatus], in directory: Directory
   ) throws -> [Member]? {
-    var copies: [(name: ContainerPath, metadata: FileMetadata)] = []
+    var copies: [(name: ContainerPath, metadata: FileMetadata, hasUnnamed: Bool)] = []
     var isWhole = false
     defer { if !isWhole { for copy in copies { try? work.removeFile(copy.name, missingIsFine: true) } } }
     for name in group.names {
-      guard let metadata = try directory.metadata(name) else { return nil }
+      var hasUnnamed = false
+      guard let metadata = try directory.metadata(name, unnamed: { hasUnnamed = true }) else { return nil }
       copied += 1
-      copies.append((ContainerPath(unchecked: Array("group-\(copied)".utf8)), metadata))
+      copies.append((ContainerPath(unchecked: Array("group-\(copied)".utf8)), metadata, hasUnnamed))
       do {
         try directory.copyContents(of: name, to: copies[copies.count - 1].name, in: work)
       } catch let error as DrydockError where error.code == .notFound {
@@ -103,7 +104,7 @@ struct FileGroupCopies {
       else { return nil }
     }
     isWhole = true
-    return copies.map { .copy($0.name, $0.metadata) }
+    return copies.map { .copy($0.name, $0.metadata, hasUnnamed: $0.hasUnnamed) }
   }
 
   private func same(_ name: ContainerPath, in directory: Directory, _ copy: ContainerPath) throws -> Bool {

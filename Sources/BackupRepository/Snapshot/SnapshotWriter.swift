@@ -23,7 +23,7 @@ final class SnapshotWriter {
   let contents: LargeContents
   private var groups: FileGroupCopies
   var report: SnapshotReport
-  private var skippedPaths: Set<ContainerPath> = []
+  private var skippedPaths: [ContainerPath: SkippedPath.Reason] = [:]
   private lazy var mappings = FilesMappedForWriting()
   /// Stored files that may be among these.
   private var mayBeMapped: [FileIdentity: ContainerPath] = [:]
@@ -87,7 +87,7 @@ final class SnapshotWriter {
     try removeEarlier()
     try draft.manifest.addOmitted(report.excluded, report.skipped)
     // What an earlier capture excluded or lost, unless this one has recorded the path itself.
-    let known = Set(report.excluded.map(\.path)).union(skippedPaths)
+    let known = Set(report.excluded.map(\.path)).union(skippedPaths.keys)
     for path in options.missing.excluded where !known.contains(path.path) {
       if try options.includesExcluded || !draft.manifest.hasEntry(path.path) { try draft.manifest.add(path) }
     }
@@ -215,8 +215,8 @@ final class SnapshotWriter {
     var copied: FileMetadata?
     if let group = scanned.group {
       switch try groups.take(scanned.path, of: group, in: directory) {
-      case .copy(let copy, let metadata):
-        _ = try? directory.attributes(name) { report.unnamedAttributes.insert(scanned.path) }
+      case .copy(let copy, let metadata, let hasUnnamed):
+        if hasUnnamed { report.unnamedAttributes.insert(scanned.path) }
         (directory, name, copied) = (draft.work, copy, metadata)
       case .unstable:
         let paths = group.names.map { scanned.path.parent.appending(unchecked: $0.bytes) }
@@ -411,7 +411,9 @@ final class SnapshotWriter {
 
   /// Reports a path, once.
   func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) {
-    if skippedPaths.insert(path).inserted { report.skipped.append(SkippedPath(path: path, reason: reason)) }
+    guard skippedPaths[path] == nil else { return }
+    skippedPaths[path] = reason
+    report.skipped.append(SkippedPath(path: path, reason: reason))
   }
 
   private func skipUnstable(_ path: ContainerPath, _ seen: [ContainerPath]) {
