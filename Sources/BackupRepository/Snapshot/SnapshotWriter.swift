@@ -125,7 +125,7 @@ final class SnapshotWriter {
     let stored = report.entries
     defer {
       if scanned.kind == .directory, report.entries == stored {
-        missingDirectory = (scanned.path, report.skipped.last { $0.path == scanned.path }?.reason)
+        missingDirectory = (scanned.path, skippedPaths[scanned.path])
       }
     }
     try compare(scanned.path)
