@@ -154,51 +154,6 @@ import Testing
     }
   }
 
-  /// Gives a directory in memory more attributes than one call can list.
-  ///
-  /// - Returns: whether its metadata is unreadable now: other file systems, and older kernels, refuse as many.
-  @discardableResult
-  private static func overfill(_ directory: String) -> Bool {
-    let path = Array(directory.utf8)
-    for number in 100..<400 {
-      let name = "user." + String(repeating: "\(number)", count: 80)
-      guard (try? ExtendedAttributes.set(name, [], of: path)) != nil else { return false }
-    }
-    return (try? ExtendedAttributes.all(of: path)) == nil
-  }
-
-  private static func canOverfill() -> Bool {
-    let directory = "/dev/shm/drydock-test-\(UUID())"
-    defer { rmdir(directory) }
-    return mkdir(directory, 0o700) == 0 && overfill(directory)
-  }
-
-  @Test(
-    "What is in a directory that is unreadable is named with the same reason", .enabled(if: canOverfill()))
-  func directoryIsUnreadable() throws {
-    let lab = try Lab()
-    let root = "/dev/shm/drydock-test-\(UUID())"
-    defer { try? RawFiles.remove(Array(root.utf8)) }
-    try lab.make(root + "/b/box")
-    try lab.shell("touch a b/box/deep b/file c", in: root)
-    usleep(30_000)
-    let stored = Mutex(0)
-    var options = lab.options()
-    // After the root and the first file: the root is listed then, and the directory is searched when it is stored.
-    options.seams.stores = {
-      let number = stored.withLock { stored in
-        stored += 1
-        return stored
-      }
-      if number == 2 { rename(root + "/b", root + "/moved") }
-    }
-    options.seams.lists = { if $0 == "moved" { Self.overfill(root + "/moved") } }
-    let report = try lab.take(options, root)
-    let named = ["b", "b/box", "b/box/deep", "b/file"].map { "\($0) unreadable" }
-    #expect(report.skipped.map(\.description) == named && report.entries == 3)
-    _ = try Verification.run(Archive(path: report.path), data: true)
-  }
-
   @Test("A directory that changes each time it is listed is named, and a restore keeps what is in it")
   func neverHoldsStill() throws {
     let lab = try lab()
