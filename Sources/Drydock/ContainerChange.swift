@@ -47,6 +47,6 @@ extension Container {
   /// - Throws: ``DrydockError``; nothing has changed then.
   @discardableResult
   public func apply<Value>(_ change: ContainerChange<Value>) throws -> TransactionOutcome<Value> {
-    try plan(change).apply()
+    try change.run(self)
   }
 }
