@@ -1,7 +1,6 @@
 import AppContainer
 import Cryptography
 import DrydockErrors
-import FileSystem
 import Formats
 import Foundation
 
@@ -108,18 +107,15 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
     }
     let names = groups ?? []
-    guard groups?.isEmpty != true, Set(names).count == names.count, names.allSatisfy(Self.isGroup) else {
+    guard groups?.isEmpty != true, Set(names).count == names.count,
+      names.allSatisfy(ContainerGroup.isID)
+    else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `groups`", path: path)
     }
     let areIDs = older.allSatisfy { (8...32).contains($0.count) && ArchiveID.isBeginning($0.lowercased()) }
     guard areIDs, follows?.isEmpty != true, followsOfSecond?.isEmpty != true else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
     }
-  }
-
-  /// Whether a text can be the id of a group: one name.
-  private static func isGroup(_ id: String) -> Bool {
-    !id.isEmpty && (try? ContainerPath(id))?.name == Array(id.utf8)
   }
 
   package init(

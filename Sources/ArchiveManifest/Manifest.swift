@@ -293,7 +293,7 @@ package struct MergedEntries {
 
   /// - Parameter own: called before with each entry of each part, with the part's index, in the order of its paths.
   /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, not in order, not in a directory that is an entry,
-  ///   Drydock's state, or has no content; and when there is no root, or one that is not a directory.
+  ///   Drydock's state, or has no content; and when the root is missing or is not a directory.
   package mutating func next(own: (Int, ManifestEntry) throws -> Void = { _, _ in }) throws -> ManifestEntry?
   {
     let parts = manifest.parts

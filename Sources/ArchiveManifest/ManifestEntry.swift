@@ -125,26 +125,3 @@ package struct SnapshotID {
 
   package func finish() throws -> SHA256.Digest { try hash.finalize() }
 }
-
-/// Set-user-id and set-group-id bits, and capabilities: rights that an archive's file would give to everybody who runs it.
-/// They come back on demand only, so that a hostile archive cannot leave a program that runs as root. The set-group-id
-/// bit of a directory counts too.
-extension FileMetadata {
-  private static let setIDs: UInt16 = 0o6000
-  private static let capability = "security.capability"
-
-  package var givesRights: Bool {
-    mode & Self.setIDs != 0 || attributes.contains { $0.name == Self.capability }
-  }
-
-  /// The metadata without rights, but for those that the path has already, for the same content and owner.
-  package func withoutRights(keepingThoseOf present: FileMetadata? = nil) -> FileMetadata {
-    let present = present.flatMap { $0.user == user && $0.group == group ? $0 : nil }
-    var metadata = self
-    metadata.mode &= ~Self.setIDs | (present?.mode ?? 0)
-    metadata.attributes.removeAll { attribute in
-      attribute.name == Self.capability && present?.attributes.contains(attribute) != true
-    }
-    return metadata
-  }
-}

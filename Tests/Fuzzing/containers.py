@@ -243,31 +243,31 @@ class World:
         self.is_changeable = False
         # A copy of the container with other rows, if there is one.
         self.other = None
-        for name in ["case", "canary", "work", "tmp", "out", "repository", "home", "made", "packed"]:
+        for name in ["case", "canary", "start", "tmp", "out", "repository", "home", "made", "packed"]:
             path = os.path.join(self.base, name.encode())
             os.mkdir(path)
             setattr(self, name, path)
         join = os.path.join
-        self.kept_files = [join(folder, b"kept") for folder in (self.base, self.work, self.tmp, self.case, self.home, self.repository)]
+        self.kept_files = [join(folder, b"kept") for folder in (self.base, self.start, self.tmp, self.case, self.home, self.repository)]
         self.kept_files += [
             join(self.canary, name) for name in (b"file", b"directory/file", b"file.sqlite", b"file.sqlite-journal")]
         self.canaries = self.kept_files + [
             join(self.canary, name) for name in (b"fifo", b"link", b"directory", b"nothing", b"directory/nothing")]
         self.renew_canaries()
-        # Programs start in `work`. SQLite works on a copy in a directory below TMPDIR.
-        self.targets = hostile.Targets(self.canaries, [self.work, join(self.tmp, b"drydock-scratch-x"), self.case])
+        # Programs start in `start`. SQLite works on a copy in a directory below TMPDIR.
+        self.targets = hostile.Targets(self.canaries, [self.start, join(self.tmp, b"drydock-scratch-x"), self.case])
         for name, text in CONFIGURATIONS.items():
-            with open(join(self.work, name), "w") as file:
+            with open(join(self.start, name), "w") as file:
                 file.write(DATABASES + text)
         for name, text in MIGRATIONS.items():
-            os.makedirs(os.path.dirname(join(self.work, name)), exist_ok=True)
-            with open(join(self.work, name), "w") as file:
+            os.makedirs(os.path.dirname(join(self.start, name)), exist_ok=True)
+            with open(join(self.start, name), "w") as file:
                 file.write(text)
         self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.fsdecode(self.home),
                             "TMPDIR": os.fsdecode(self.tmp), "LC_ALL": "C.UTF-8", "SWIFT_BACKTRACE": "enable=no", "TZ": "UTC"}
         # What nobody changes. Migrations and settings are read, the canaries are not.
-        self.own = [self.canary, *self.kept_files, join(self.work, b"Migrations"), join(self.work, b"Moves"),
-                    *(join(self.work, name) for name in CONFIGURATIONS)]
+        self.own = [self.canary, *self.kept_files, join(self.start, b"Migrations"), join(self.start, b"Moves"),
+                    *(join(self.start, name) for name in CONFIGURATIONS)]
 
     def renew_canaries(self):
         """Makes what is outside of a container, of which an earlier find may have changed something."""
@@ -287,7 +287,7 @@ class World:
         for path in self.own:
             result.update(listing(path))
         # A new name in the working directory, in the home, or above.
-        for path in [self.base, self.work, self.home]:
+        for path in [self.base, self.start, self.home]:
             result[path + b"/"] = [sorted(os.listdir(path))]
         return result
 
@@ -300,7 +300,7 @@ class World:
         free = free.f_bavail * free.f_frsize
         with open(paths[0], "wb") as output, open(paths[1], "wb") as errors:
             start = time.monotonic()
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=self.work, env=self.environment,
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=self.start, env=self.environment,
                                        start_new_session=True, preexec_fn=limited)
             while True:
                 # What directories and journals of file systems need does not count: it is not the program's.
@@ -341,7 +341,7 @@ class World:
             return False
         for kept in self.own:
             if path == kept or path.startswith(kept + b"/"):
-                return path.startswith(self.work) and not path.endswith(b"/kept") and not call.writes
+                return path.startswith(self.start) and not path.endswith(b"/kept") and not call.writes
         if call.name in ("chdir", "fchdir"):
             return True
         if call.name == "execve":
@@ -379,10 +379,10 @@ class World:
         if call.name not in OPENING or call.writes or b"O_WRONLY" in call.arguments or b"O_RDWR" in call.arguments and path != b"/dev/null":
             return False
         # The directories above a container, in which its state and drydock.yaml are searched for.
-        above = path == b"/" or (self.base + b"/").startswith(path + b"/") or path in (self.base, self.work, self.packed)
+        above = path == b"/" or (self.base + b"/").startswith(path + b"/") or path in (self.base, self.start, self.packed)
         if above:
             return b"O_DIRECTORY" in call.arguments or is_opened
-        if os.path.basename(path) == b"drydock.yaml" and (self.work + b"/").startswith(os.path.dirname(path) + b"/"):
+        if os.path.basename(path) == b"drydock.yaml" and (self.start + b"/").startswith(os.path.dirname(path) + b"/"):
             return True
         # The loader looks for libraries beside the program.
         if path.startswith(os.path.dirname(self.program) + b"/") and b".so" in path:
@@ -392,7 +392,7 @@ class World:
     def violations(self, outcome):
         """The calls that are not allowed, by what they touch: a canary, a kind of file of the container, or a path of the system."""
         result = {}
-        for call in calls(outcome.trace, self.work):
+        for call in calls(outcome.trace, self.start):
             bad = [path for path in call.paths if not self.allowed(call, path)]
             if call.opened is not None and not self.allowed(call, call.opened, True):
                 bad.append(call.opened)
@@ -522,9 +522,9 @@ def tasks(rng, world, container, number):
     paths = sorted(listing(container, contents=False))
     some = os.path.relpath(rng.choice(paths), container)
     # A link or FIFO that the user names is opened, of course.
-    files = [path for path in paths if stat.S_ISREG(os.lstat(path).st_mode)] or [os.path.join(world.work, b"drydock.yaml")]
+    files = [path for path in paths if stat.S_ISREG(os.lstat(path).st_mode)] or [os.path.join(world.start, b"drydock.yaml")]
     plain = os.path.relpath(rng.choice(files), container)
-    place = rng.choice([container, container, os.path.relpath(container, world.work)])
+    place = rng.choice([container, container, os.path.relpath(container, world.start)])
     archive, repository = out("a.tar.zst"), world.repository
     busy = ["--busy-timeout", "0.2"]
     compare = (0, 1, 2, 3, 4, 5)
@@ -611,7 +611,7 @@ def interrupted(rng, world, root):
         db.execute("INSERT INTO t VALUES(1, 2)")
     environment = {**world.environment, "DRYDOCK_KILL_AT": rng.choice(STEPS),
                    "DRYDOCK_COMMIT": rng.choice(["in-place", "in-place", "exchange"])}
-    subprocess.run([world.program, "migrate", root], cwd=world.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
+    subprocess.run([world.program, "migrate", root], cwd=world.start, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
     for name in os.listdir(world.tmp):
         if name != b"kept":
             remove(os.path.join(world.tmp, name))
@@ -803,7 +803,7 @@ TOUCHES, OUTSIDE, INSIDE = "touches what it may not", "changes what is outside",
 MISDEEDS = [
     ("cat $B/canary/file", TOUCHES), ("cat $C/link", TOUCHES), ("cat $C/folder/file", TOUCHES), ("rm -f $B/canary/nothing", TOUCHES),
     ("cd $B/canary; rm file", TOUCHES), ("mkdir $C/made", TOUCHES), (": < $C/fifo", TOUCHES), (": < /etc/hostname", TOUCHES),
-    (": > /dev/zero", TOUCHES), ("rm $B/tmp/kept", OUTSIDE), (": > $B/work/made", OUTSIDE),
+    (": > /dev/zero", TOUCHES), ("rm $B/tmp/kept", OUTSIDE), (": > $B/start/made", OUTSIDE),
     ("mv $B/canary/file $B/canary/other", OUTSIDE), ("chmod 700 $B/canary/directory", OUTSIDE),
     ("touch -d 2001-01-01 $C/file", INSIDE), ("chmod 640 $C/file", INSIDE), ("chmod 711 $C", INSIDE), ("printf x >> $C/file", INSIDE),
     ("ln $C/file $B/out/other", INSIDE), ("kill -SEGV $$", "is killed by signal 11"), ("exit 77", "exit code 77"),
@@ -841,7 +841,7 @@ def check(world, finds):
                     reasons["touches what it may not"] = lines
         if expected not in reasons if expected else reasons:
             missed.append(f"`{script}`: expected {expected}, found {reasons}")
-        remove(os.path.join(world.work, b"made"))
+        remove(os.path.join(world.start, b"made"))
     os.unlink(world.program)
     world.clean()
     world.program = real

@@ -190,9 +190,7 @@ extension ContainerConfiguration {
   private static func groups(_ pairs: [YAMLMapping.Pair]) throws -> [String: String] {
     var result: [String: String] = [:]
     for pair in pairs {
-      guard let id = try? ContainerPath(pair.key.source), !id.isRoot, id.parent.isRoot,
-        id.bytes == Array(pair.key.source.utf8)
-      else {
+      guard ContainerGroup.isID(pair.key.source) else {
         throw pair.keyPosition.error(
           "`\(pair.key.source)` is not a group's id, such as group.com.example.notes")
       }

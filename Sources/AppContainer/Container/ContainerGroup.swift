@@ -11,6 +11,11 @@ package struct ContainerGroup: Sendable, Equatable {
   /// The absolute path of its root, with links resolved where it exists.
   package let root: String
 
+  /// Whether a text can be the id of a group: one name.
+  package static func isID(_ text: String) -> Bool {
+    !text.isEmpty && (try? ContainerPath(text))?.name == Array(text.utf8)
+  }
+
   /// Its root in the container's namespace.
   package var path: ContainerPath { .group(id) }
 

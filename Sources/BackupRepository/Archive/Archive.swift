@@ -60,16 +60,15 @@ public final class Archive {
     }
     var parts = [try open(path, file)]
     var gap: (ID, DrydockError)?
-    var files: PlaceListing?
+    var beside: (place: any Place, listing: PlaceListing)?
     while let parent = parts[parts.count - 1].header.parent {
       let part: ArchivePart
       do {
-        let place = try Places.ofFile(path).place
-        let present = try files ?? place.list()
-        files = present
-        part = try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: present.names) {
+        let (place, listing) = try beside ?? Self.beside(path)
+        beside = (place, listing)
+        part = try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: listing) {
           name, isNamed in
-          let (path, found) = (place.full(name), try present.file(name))
+          let (path, found) = (place.full(name), try listing.file(name))
           // Of a file with another name it is not known yet whether it is worth reading its manifest.
           if !isNamed {
             let source = try Places.source(path, found, usesCache: usesCache)
@@ -97,29 +96,23 @@ public final class Archive {
     }
   }
 
+  private static func beside(_ path: String) throws -> (place: any Place, listing: PlaceListing) {
+    let place = try Places.ofFile(path).place
+    return (place, try place.list())
+  }
+
   /// Finds an archive that an incremental one needs, by its id: in its directory, whatever its name is. The ids in
   /// names are tried first, so that usually one file is opened for each.
   ///
   /// - Parameter open: opens a file, also whether its name has the id; nil for another archive's.
   private static func find(
-    _ id: ID, neededBy child: ArchivePart, of archive: String, among names: [[UInt8]],
+    _ id: ID, neededBy child: ArchivePart, of archive: String, among listing: PlaceListing,
     open: (ContainerPath, _ isNamed: Bool) throws -> ArchivePart?
   ) throws -> ArchivePart {
-    let files = names.filter(ArchiveLabel.isFileName)
-    // Thousands of names are beside it, and a field of them is compared faster than a name is parsed.
-    let isMeant = { (name: [UInt8]) in
-      name.suffix(from: (name.lastIndex(of: UInt8(ascii: "_")) ?? -1) + 1).starts(with: id.short.utf8)
-        && ArchiveLabel(fileName: ContainerPath(name: name).nameString).map {
-          id.description.hasPrefix($0.id)
-        } ?? false
-    }
-    let ordered = files.filter(isMeant).map { ($0, true) } + files.filter { !isMeant($0) }.map { ($0, false) }
     var problem: DrydockError?
-    for (name, isNamed) in ordered {
+    for (name, isNamed) in listing.archives(withFirst: id) {
       do {
-        guard let part = try open(ContainerPath(name: name), isNamed), part.header.archive == id else {
-          continue
-        }
+        guard let part = try open(name, isNamed), part.header.archive == id else { continue }
         guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
           throw DrydockError(
             .damaged, "its parent, \(lastName(part.path).printable), is of another app or instance",

@@ -144,4 +144,22 @@ extension PlaceListing {
       return (name, ArchiveLabel(fileName: name.nameString))
     }
   }
+
+  /// The same files, first those whose names have the beginning of an id.
+  func archives(withFirst id: ArchiveID) -> [(name: ContainerPath, isNamed: Bool)] {
+    let beginning = Array(id.short.utf8)
+    var (named, others): ([ContainerPath], [ContainerPath]) = ([], [])
+    for bytes in names where ArchiveLabel.isFileName(bytes) {
+      let name = ContainerPath(name: bytes)
+      // Thousands may be there: a field is compared faster than a name is parsed.
+      let field = bytes[((bytes.lastIndex(of: UInt8(ascii: "_")) ?? -1) + 1)...]
+      let label = field.starts(with: beginning) ? ArchiveLabel(fileName: name.nameString) : nil
+      if label.map({ id.description.hasPrefix($0.id) }) ?? false {
+        named.append(name)
+      } else {
+        others.append(name)
+      }
+    }
+    return named.map { ($0, true) } + others.map { ($0, false) }
+  }
 }

@@ -244,20 +244,15 @@ extension SnapshotReport {
     }
   }
 
-  private static var shownPaths: Int { 20 }
-
   func printNotes() {
     for (path, count) in behind.sorted(by: { $0.key < $1.key }) {
       Output.note(
         "\(path): not stored: \(NumberText.count(Int(clamping: count), "byte")) behind its last page, which SQLite does not use"
       )
     }
-    for path in unnamedAttributes.sorted().prefix(Self.shownPaths) {
-      Output.note("\(path): not stored: extended attributes whose names are not UTF-8")
+    let unnamed = unnamedAttributes.sorted().map {
+      "\($0): not stored: extended attributes whose names are not UTF-8"
     }
-    if unnamedAttributes.count > Self.shownPaths {
-      Output.note(
-        "\(unnamedAttributes.count - Self.shownPaths) more paths with such attributes; --json lists all")
-    }
+    for line in unnamed.lines(20, more: "more of these; --json lists all") { Output.note(line) }
   }
 }

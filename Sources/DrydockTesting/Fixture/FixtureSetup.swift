@@ -197,7 +197,7 @@ extension YAMLNode {
   /// One of the words of an enumeration.
   ///
   /// - Parameters:
-  ///   - place: what the value is, where it is no text.
+  ///   - place: names the value in errors, where it is not a text.
   ///   - noun: what such a word is.
   fileprivate func choice<Choice: RawRepresentable & CaseIterable>(
     _ place: String, _ noun: String
