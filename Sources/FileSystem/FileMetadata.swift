@@ -147,6 +147,10 @@ extension FileMetadata {
 
 /// An extended attribute. On Linux the name includes the namespace, such as `user.`.
 package struct ExtendedAttribute: Hashable, Sendable, Codable {
+  /// Drydock's own note on a file that it is changing. Lists of attributes leave it out, so that it is never captured,
+  /// compared or restored.
+  package static let ownNote = "user.drydock.marking"
+
   package var name: String
   package var value: [UInt8]
 
@@ -221,7 +225,7 @@ extension Directory {
       list.split(separator: 0).compactMap { bytes in
         let name = String(validating: bytes, as: UTF8.self)
         if name == nil { unnamed() }
-        return name
+        return name == ExtendedAttribute.ownNote ? nil : name
       }
     }
     if let names { return names }
@@ -361,6 +365,13 @@ extension Directory {
 }
 
 extension FileDescriptor {
+  /// Sets ``ExtendedAttribute/ownNote``, or removes it (nil), where the file system has room for it and this user may.
+  package func setOwnNote(_ note: [UInt8]?) {
+    let name = ExtendedAttribute.ownNote
+    guard let note else { return _ = platform_remove_attribute(rawValue, "", name) }
+    _ = note.withUnsafeBytes { platform_set_attribute(rawValue, "", name, $0.baseAddress, $0.count) }
+  }
+
   fileprivate var flags: InodeFlags? {
     var flags = platform_flags()
     return platform_get_flags(rawValue, &flags) == 0 ? InodeFlags(flags) : nil

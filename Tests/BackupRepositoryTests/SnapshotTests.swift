@@ -58,6 +58,8 @@ import Testing
     try ExtendedAttributes.set("user.\u{E4}", [1], of: Array((lab.root + "/other").utf8))
     // What the other name would be if it were repaired.
     try ExtendedAttributes.set("user.\u{FFFD}", [2], of: Array((lab.root + "/file").utf8))
+    // No metadata.
+    try ExtendedAttributes.set(ExtendedAttribute.ownNote, [3], of: lab.full("other"))
     let report = try lab.snapshot()
     #expect(report.unnamedAttributes == [.root, "file"] && !report.isIncomplete)
     let manifest = try Archive(path: report.path).manifest

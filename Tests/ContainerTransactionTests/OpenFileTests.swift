@@ -268,7 +268,7 @@ import Testing
     let live = try sandbox.live()
     let before = try live.contents(Sandbox.database)
     let status = try #require(try live.status(Sandbox.database))
-    for _ in 0..<2 { try live.markReplaced(Sandbox.database, modified: status.modified) }
+    for _ in 0..<2 { try live.markReplaced(Sandbox.database) }
     let marked = try live.contents(Sandbox.database)
     #expect(marked.starts(with: "Drydock replaced".utf8) && marked[40...] == before[40...])
     #expect(throws: DatabaseError.self) {
@@ -276,7 +276,7 @@ import Testing
         try $0.execute(sql: "SELECT * FROM task")
       }
     }
-    for _ in 0..<2 { try live.unmarkReplaced(Sandbox.database, modified: status.modified) }
+    for _ in 0..<2 { try live.unmarkReplaced(Sandbox.database) }
     #expect(try live.contents(Sandbox.database) == before)
     #expect(try live.status(Sandbox.database)?.modified == status.modified)
   }

@@ -167,7 +167,7 @@ import Testing
         let folder = try state.directory(name)
         try folder.walk { entry in
           if entry.status.type == .file,
-            !["record.json", "kept", "unmarked"].contains(entry.path.nameString),
+            !["record.json", "kept"].contains(entry.path.nameString),
             try !AgeHeader.isPresent(in: folder.contents(entry.path))
           {
             found.append("\(name)/\(entry.path)")

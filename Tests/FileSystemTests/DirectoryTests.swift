@@ -109,6 +109,20 @@ import Testing
       try root.removeAttribute("user.big", of: path)
       #expect(try root.attributes(path) == [empty])
     }
+    // Drydock's own note is no metadata, and metadata does not touch it.
+    let note = ExtendedAttribute(name: ExtendedAttribute.ownNote, value: [1])
+    try root.setAttribute(note, of: "file")
+    let file = try root.open("file", .readOnly)
+    defer { try? file.close() }
+    #expect(try root.attributeNames(of: "file") == [empty.name] && root.attributes("file") == [empty])
+    #expect(try root.view(of: file, "file").attributes(.root) == [empty])
+    let metadata = try #require(try root.metadata("file"))
+    #expect(metadata.attributes == [empty])
+    try root.apply(metadata, to: "file")
+    #expect(try root.attribute(note.name, of: "file") == [1])
+    file.setOwnNote(nil)
+    file.setOwnNote(nil)
+    #expect(try root.attribute(note.name, of: "file") == nil)
   }
 
   @Test func metadataRoundTrip() throws {

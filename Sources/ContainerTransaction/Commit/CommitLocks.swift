@@ -6,9 +6,8 @@ import FileSystem
 /// The main files that a commit replaces and those that come in their place, under SQLite's own locks until both the
 /// commit and the search for open files after it are over.
 struct CommitLocks {
-  /// With its modification time, which a mark does not move, and the number of names that it has in the container and the
-  /// state.
-  typealias Main = (path: ContainerPath, lock: DatabaseLock, modified: Int64, links: UInt64)
+  /// With the number of names that it has in the container and the state.
+  typealias Main = (path: ContainerPath, lock: DatabaseLock, links: UInt64)
 
   /// Those that go: the locks are the ones that the whole transaction holds.
   let old: [Main]
@@ -21,22 +20,18 @@ struct CommitLocks {
   init(_ changes: ChangeRecords, _ staged: StagedContainer) throws {
     live = staged.live
     old = changes.compactMap { change in
-      guard let before = change.before, before.type == .file,
-        let lock = staged.liveContainer.locks[change.path]
-      else {
-        return nil
-      }
-      return (change.path, lock, before.metadata.modified, links: 1)
+      guard change.before?.type == .file else { return nil }
+      return staged.liveContainer.locks[change.path].map { (change.path, $0, links: 1) }
     }
     // One with two names in the container is locked once.
     var seen: Set<FileIdentity> = []
     new = try changes.compactMap { change in
       guard change.granularity == .database, case .inode(let inode) = staged.stage.overlay[change.path],
-        inode.type == .file, let after = change.after,
+        inode.type == .file, change.after != nil,
         let identity = try staged.stage.directory.status(inode.name)?.identity, seen.insert(identity).inserted
       else { return nil }
       let lock = try DatabaseLock.acquire(returning: inode.name, in: staged.stage.directory, to: change.path)
-      return (change.path, lock, after.metadata.modified, links: inode.isShared ? 2 : 1)
+      return (change.path, lock, links: inode.isShared ? 2 : 1)
     }
   }
 
@@ -50,11 +45,8 @@ struct CommitLocks {
 
   /// The replaced main files are the live ones again.
   func unmarkOld() throws {
-    for main in old {
-      let path = live.full(main.path)
-      if try ReplacedMark.remove(from: main.lock.file, modified: main.modified, path: path) {
-        try live.syncFile(main.lock.file, main.path)
-      }
+    for main in old where try ReplacedMark.remove(from: main.lock.file, path: live.full(main.path)) {
+      try live.syncFile(main.lock.file, main.path)
     }
   }
 
@@ -63,8 +55,7 @@ struct CommitLocks {
   func releaseOld() { for main in old { main.lock.release() } }
 
   private func mark(_ main: Main) throws {
-    try ReplacedMark.set(
-      on: main.lock.file, modified: main.modified, links: main.links, path: live.full(main.path))
+    try ReplacedMark.set(on: main.lock.file, links: main.links, path: live.full(main.path))
   }
 }
 
@@ -75,9 +66,8 @@ extension UndoRecord {
   func unmarkLive(
     in live: Directory, below place: ContainerPath = .root, _ side: (ChangeRecord) -> NodeRecord?
   ) throws {
-    for change in changes where change.granularity == .database {
-      guard let node = side(change), node.type == .file else { continue }
-      try live.unmarkReplaced(change.path.rebased(from: place, to: .root), modified: node.metadata.modified)
+    for change in changes where change.granularity == .database && side(change)?.type == .file {
+      try live.unmarkReplaced(change.path.rebased(from: place, to: .root))
     }
   }
 }
@@ -86,14 +76,7 @@ extension ChangeRecord {
   /// Marks the main file that was replaced, wherever it is by now; nothing else. Its time stays what it is, also that of one
   /// that an app has put in the place of the one that was seen.
   func markReplaced(in directory: Directory, as name: ContainerPath) throws {
-    guard granularity == .database, let before, before.type == .file,
-      let status = try directory.status(name)
-    else { return }
-    // A kill may have come between the mark and the time.
-    if try directory.isReplaced(name) {
-      try directory.setModified(before.metadata.modified, of: name)
-    } else {
-      try directory.markReplaced(name, modified: status.modified)
-    }
+    guard granularity == .database, before?.type == .file else { return }
+    try directory.markReplaced(name)
   }
 }

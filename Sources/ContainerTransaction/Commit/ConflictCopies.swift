@@ -40,7 +40,7 @@ struct ConflictCopies {
     let (target, place) = try free(for: path)
     try directory.copyContents(of: name, to: place, in: target)
     if let metadata = try directory.metadata(name) { try target.apply(metadata, to: place) }
-    try target.unmarkReplaced(place, modified: target.status(place)?.modified ?? 0)
+    try target.unmarkReplaced(place)
   }
 
   /// Keeps those of new files that a process has open after a reversal: it may still write to them.

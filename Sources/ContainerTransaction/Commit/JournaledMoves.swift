@@ -6,11 +6,8 @@ import FileSystem
 extension CommitCompletion {
   /// Marks what was live at a path, and was moved to a name in the folder, if it is a main file.
   private func markReplaced(_ path: ContainerPath, _ name: ContainerPath) throws {
-    guard let locks else {
-      try undo.changes[path]?.markReplaced(in: folder, as: name)
-      return
-    }
-    try locks.markOld { $0 == path }
+    if let locks { return try locks.markOld { $0 == path } }
+    try undo.changes[path]?.markReplaced(in: folder, as: name)
   }
 
   /// Completes the change; it is on disk when this returns.

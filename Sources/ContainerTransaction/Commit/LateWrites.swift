@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import DrydockErrors
 import FileSystem
 
@@ -7,9 +8,6 @@ import FileSystem
 struct LateWrites {
   /// Size and modification time of each kept file, one a line, so that every command can compare them at little cost.
   static let file: ContainerPath = "kept"
-  /// The main files whose marks a rollback removes, with their times. If it is killed, or the power is cut, before a time is
-  /// set back, the file must not be taken for one that was written later.
-  static let unmarked: ContainerPath = "unmarked"
 
   /// Notes what is kept: as it was when it was replaced.
   ///
@@ -73,7 +71,10 @@ struct LateWrites {
     // What a later transaction has undone is live again, and a kill may have come before its folder was removed.
     let undone = try UndoLog(states: states).undone
     return try all.filter { !undone.contains($0.transaction) }.compactMap { changed in
-      try markAgain(in: changed.folder)
+      // An interrupted rollback was removing the mark: no app has written to the file, and it is marked again.
+      for name in try self.changed(in: changed.folder) where try changed.folder.settleMark(name) {
+        try changed.folder.markReplaced(name)
+      }
       let names = try Set(self.changed(in: changed.folder))
       if names.isEmpty { return nil }
       let undo = try UndoRecord(in: changed.folder)
@@ -87,36 +88,5 @@ struct LateWrites {
       try note(undo, in: changed.folder, besides: Set(paths))
       return RecoveryReport(transaction: changed.transaction, outcome: .writtenLater, conflicts: paths)
     }
-  }
-
-  // MARK: Marks
-
-  /// Notes a main file whose mark is about to be removed, on disk when this returns.
-  static func noteUnmarked(_ name: ContainerPath, _ modified: Int64, in undo: Directory) throws {
-    var times = try unmarkedTimes(in: undo)
-    times[name.nameString] = modified
-    try undo.replaceRecord(unmarked, with: ["times": times])
-  }
-
-  private static func unmarkedTimes(in undo: Directory) throws -> [String: Int64] {
-    guard try undo.status(unmarked) != nil else { return [:] }
-    return try undo.record(
-      unmarked, field: "times",
-      damaged: "the list of databases that were about to come back is corrupt; remove it")
-  }
-
-  /// Marks what was noted again, and sets its time, unless it was written to later than a moment after the note.
-  private static func markAgain(in undo: Directory) throws {
-    guard let noted = try undo.status(unmarked)?.modified else { return }
-    for (name, time) in try unmarkedTimes(in: undo) {
-      let name = ContainerPath(name: Array(name.utf8))
-      guard let modified = try undo.status(name)?.modified, (0..<2_000_000_000).contains(modified - noted)
-      else {
-        continue
-      }
-      try undo.markReplaced(name, modified: time, links: 2)
-      try undo.setModified(time, of: name)
-    }
-    try undo.removeFile(unmarked)
   }
 }

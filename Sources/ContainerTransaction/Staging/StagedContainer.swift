@@ -58,7 +58,7 @@ package class StagedContainer {
   /// Files of the stage: what steps wrote down for their down steps.
   var undoSteps: [ContainerPath] = []
   /// Main files that the undo log keeps and that are to come back, without their marks.
-  var adopted: [(undo: Directory, name: ContainerPath, modified: Int64)] = []
+  var adopted: [(undo: Directory, name: ContainerPath)] = []
   private(set) var triggered: [ContainerPath: TriggeredColumns] = [:]
   /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
   package internal(set) var kept: UndoEntry?

@@ -68,7 +68,14 @@ extension StagedContainer {
     }
     if !isShared { try copy(source, in: directory, directory.metadata(source), to: name, for: path) }
     try put(StagedInode(name: name, type: type, isShared: isShared), at: path)
-    if isMarked { try unmark(name, from: source, in: directory, at: path) }
+    if isMarked {
+      // An unseen process that still waits for its lock would continue with it.
+      _ = try DatabaseLock.acquire(returning: name, in: stage.directory, to: path)
+      if isShared { adopted.append((directory, source)) }
+      try stage.directory.unmarkReplaced(name)
+    } else if isShared && !transaction.isEmpty {
+      try stage.directory.settleMark(name)
+    }
   }
 
   /// Copies a file or link into the stage.
@@ -88,26 +95,9 @@ extension StagedContainer {
     if let metadata { try stage.directory.apply(metadata, to: name) }
   }
 
-  /// Removes the mark of a main file that comes back. An unseen process that still waits for its lock would continue with
-  /// it: so no process may hold one.
-  private func unmark(
-    _ name: ContainerPath, from source: ContainerPath, in undo: Directory, at path: ContainerPath
-  ) throws {
-    guard let status = try stage.directory.status(name) else { return }
-    _ = try DatabaseLock.acquire(returning: name, in: stage.directory, to: path)
-    if status.links > 1 {
-      try LateWrites.noteUnmarked(source, status.modified, in: undo)
-      adopted.append((undo, source, status.modified))
-    }
-    try stage.directory.unmarkReplaced(name, modified: status.modified)
-  }
-
   /// Marks the files of undo entries again, after a failure.
   func markAdopted() throws {
-    for main in adopted {
-      try main.undo.markReplaced(main.name, modified: main.modified, links: 2)
-      try main.undo.removeFile(LateWrites.unmarked, missingIsFine: true)
-    }
+    for main in adopted { try main.undo.markReplaced(main.name, links: 2) }
   }
 
   /// Gives a staged path the inode of another one: a hard link.

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import DrydockErrors
 import FileSystem
 
@@ -119,6 +120,7 @@ struct InterruptedCommit {
     guard let index = completion.index else { return try completion.run() }
     completion.plan = try [Move](in: folder)
     return try withUnused {
+      try completion.settleMarks()
       let used = try completion.usedDatabases(since: index)
       if let first = used.first {
         if try completion.canGoBack() {
@@ -270,6 +272,14 @@ struct InterruptedCommit {
 extension CommitCompletion {
   /// What holds rows that are not in the main file; a `-shm` holds none.
   private static let logs = ["-wal", "-journal"]
+
+  /// Restores the times of main files whose marks were being set or removed: they are not writes of a program.
+  func settleMarks() throws {
+    for move in plan where undo.changes[move.path]?.granularity == .database {
+      try live.settleMark(move.path)
+      for name in [move.old, move.new].compactMap(\.self) { try folder.settleMark(name) }
+    }
+  }
 
   /// The databases whose old main file is still at its path, and was written to since or has a log that it did not have:
   /// with its successor beside that log both would be lost.

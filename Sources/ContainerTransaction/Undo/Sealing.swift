@@ -156,7 +156,7 @@ extension Sealing {
   /// A file of the state directory: paths below `conflict`.
   private static let listOfCopies: ContainerPath = "sealed"
   /// Files of undo entries that describe them.
-  private static let records = Set([UndoRecord.file, LateWrites.file, LateWrites.unmarked].map(\.nameString))
+  private static let records = Set([UndoRecord.file, LateWrites.file].map(\.nameString))
 
   private static func sealedCopies(in state: Directory) throws -> Set<ContainerPath> {
     guard try state.status(listOfCopies) != nil else { return [] }
