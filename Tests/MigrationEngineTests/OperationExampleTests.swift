@@ -68,7 +68,7 @@ import Testing
       let given = pairs.map { (key: $0.key.value, value: $0.value) }
       #expect(isValid(given), "\(kind.name)")
       #expect(!isValid(given + given.prefix(1).map { (key: "unknown", value: $0.value) }), "\(kind.name)")
-      for (names, text) in kind.arguments where text == "required" || text.hasPrefix("required:") {
+      for (names, text) in kind.arguments where text == "required" || text?.hasPrefix("required:") == true {
         for name in names.split(separator: ", ").map(String.init) {
           #expect(!isValid(given.filter { $0.key != .string(name) }), "\(kind.name) without \(name)")
         }
@@ -98,6 +98,11 @@ import Testing
         }
       }
     }
+  }
+
+  @Test("No operation declares an argument twice")
+  func names() {
+    for kind in Operations.all { #expect(Set(kind.keys).count == kind.keys.count, "\(kind.name)") }
   }
 
   @Test("Operations without an example work on what text cannot say")
@@ -142,8 +147,12 @@ import Testing
 extension OperationKind {
   /// What the operation does, its arguments, and its example.
   fileprivate var section: String {
-    var items = arguments.map { "\(Self.shown($0.key.split(separator: ", ").map(String.init))): \($0.value)" }
-    var also = common
+    var items: [String] = []
+    var also: [String] = []
+    for (key, text) in arguments {
+      let names = key.split(separator: ", ").map(String.init)
+      if let text { items.append("\(Self.shown(names)): \(text)") } else { also += names }
+    }
     if also.contains("service-prefix") {
       also.removeAll(where: VaultSelection.keys.contains)
       items.append("which [items](Migrations.md#vault-items)")

@@ -33,7 +33,7 @@ public struct Migration: Sendable {
 
   /// The first part that opens the vault, which needs the device key, such as `vault.rename`; nil when none does.
   package var vaultUse: String? {
-    if let step = steps.first(where: \.operation.effects.needsVault) { return step.operation.name }
+    if let step = steps.first(where: \.operation.effects.needsVault) { return step.name }
     return (checks + verifications).contains(where: \.body.needsVault) ? "its check of the vault" : nil
   }
 
@@ -87,7 +87,7 @@ extension Migration {
           "the file has no down statements: add a section `-- migrate:down` (or a file `.down.sql` beside a `.up.sql`), "
             + "or a line `-- drydock: irreversible`"
         default:
-          "\(step.operation.name) has no inverse: give the migration `down` steps, or say `irreversible: true`"
+          "\(step.name) has no inverse: give the migration `down` steps, or say `irreversible: true`"
         }
       return "\(step.position): \(reason)"
     }
@@ -122,7 +122,7 @@ extension Migration {
     steps.enumerated().map { index, step in
       let effects = step.operation.effects
       return StepOutline(
-        migration: number, index: index, position: step.position, operation: step.operation.name,
+        migration: number, index: index, position: step.position, operation: step.name,
         announcedLoss: effects.announcedLoss, converted: effects.converted, writing: effects.writing,
         isEmpty: step.toolSQL?.script.up.isBlank == true)
     }
@@ -132,6 +132,8 @@ extension Migration {
 /// One step with its place in the file.
 struct MigrationStep: Sendable {
   let position: YAMLPosition
+  /// In messages: that of the operation, or of the stage of a Swift plan.
+  let name: String
   let operation: any MigrationAction
 
   /// Another tool's statements; nil for other steps.

@@ -53,9 +53,7 @@ struct MigrationParser {
   private static func step(_ node: YAMLNode, _ what: String, _ files: MigrationFiles) throws -> MigrationStep
   {
     let (name, position, arguments) = try single(node, "a step of \(what)")
-    return MigrationStep(
-      position: position,
-      operation: try Operations.decode(name, at: position, arguments: arguments, files: files))
+    return try Operations.step(name, at: position, arguments: arguments, files: files)
   }
 
   private mutating func assertions(_ node: YAMLNode, _ what: String) -> [Assertion] {
@@ -235,7 +233,7 @@ struct MigrationParser {
       }, language: .directives,
       withoutTriggers: part.values["without-triggers"]?.read { try $0.reasons("triggers: {NAME: why}") }
         ?? [:])
-    return MigrationStep(position: position, operation: operation)
+    return MigrationStep(position: position, name: "sql", operation: operation)
   }
 
   private static let lossesShape = "what may be lost: {trip.title: \"shortened to 80 characters\"}"

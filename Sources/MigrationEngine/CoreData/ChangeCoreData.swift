@@ -9,21 +9,22 @@ import GRDB
 
 /// A Core Data store that an operation names, with the model that it is changed to.
 struct CoreDataTarget: Sendable {
+  static let argument = Argument(
+    ["database": "required: a name under `databases:` in `drydock.yaml`"], common: ["if-missing"]
+  ) { reader, _ in Self(database: try NamedDatabase(reading: reader), ifMissing: try reader.ifMissing()) }
+
   let database: NamedDatabase
   private let ifMissing: IfMissing
-
-  init(_ reader: YAMLReader) throws {
-    (database, ifMissing) = try (NamedDatabase(reading: reader), reader.ifMissing())
-  }
 
   /// Changes the store in one transaction.
   ///
   /// - Parameter model: the model that the change leads to; nil when the schema stays.
-  /// - Returns: notes; nil when there is no such database.
+  /// - Returns: notes, also when there is no such database.
   func change(
-    on stage: StagedContainer, to model: CoreDataModel?, _ body: (inout CoreDataSchema) throws -> [String]
-  ) throws -> [String]? {
-    try database.change(on: stage, ifMissing) { db in
+    on stage: StagedContainer, _ recorded: inout PriorValues, to model: CoreDataModel?,
+    _ body: (inout CoreDataSchema) throws -> [String]
+  ) throws -> [String] {
+    let notes = try database.change(on: stage, ifMissing) { db in
       var notes: [String] = []
       let more = try MigrationTransaction.run(db, model: model, isPart: true) { store in
         guard store != nil else { throw StepFailure("the database is not a Core Data store") }
@@ -37,6 +38,8 @@ struct CoreDataTarget: Sendable {
       }
       return notes + more
     }
+    if notes == nil { recorded.skipped.append(database.name) }
+    return notes ?? [database.missing]
   }
 }
 
@@ -46,47 +49,63 @@ struct ChangeCoreData: MigrationOperation {
       "coredata.rename-attribute",
       "Renames an attribute or a to-one relationship of an entity in a [Core Data "
         + "store](OtherTools.md#core-data), with its order and its indexes.",
-      [
-        "database": "required: a name under `databases:` in `drydock.yaml`",
-        "entity, attribute": "required: their names in the model",
-        "to": "required: the new name",
-        "core-data":
-          "required: `{version-info: FILE, version: NAME, down-version: NAME}`, as for `sql`; without "
-          + "`down-version` the step cannot be reverted",
-      ], common: ["if-missing"],
-      decode: Self.init),
+      CoreDataTarget.argument, entity,
+      Argument<CoreDataName>("attribute", "the name of the attribute or relationship"),
+      Argument<CoreDataName>("to", "the new name"), models
+    ) { target, entity, attribute, to, models in
+      Self(
+        target: target, models: models,
+        change:
+          .renameAttribute(entity: entity.text, from: attribute.text, to: to.text))
+    },
     OperationKind(
       "coredata.add-attribute",
       "Adds an attribute. The down step drops its column; a note counts the values other than the "
         + "default.",
-      [
-        "attribute": "required: its name",
-        "type":
-          "required: `integer-16`, `integer-32`, `integer-64`, `boolean`, `decimal`, `double`, `float`, "
-          + "`string`, `date`, `uuid`, `uri`, `binary`, `transformable`",
-        "default": "the value in existing rows of the entity, and of those that inherit from it; a `uuid` as "
-          + "text, data with `!data`; NULL without it",
-      ], common: ["database", "entity", "core-data", "if-missing"],
-      decode: Self.init),
+      CoreDataTarget.argument.explainedBefore, entity.explainedBefore,
+      Argument<CoreDataName>("attribute", "its name"),
+      Argument<CoreDataType>(
+        "type",
+        "`integer-16`, `integer-32`, `integer-64`, `boolean`, `decimal`, `double`, `float`, `string`, "
+          + "`date`, `uuid`, `uri`, `binary`, `transformable`"),
+      Argument<YAMLNode?>(
+        "default",
+        "the value in existing rows of the entity, and of those that inherit from it; a `uuid` as "
+          + "text, data with `!data`; NULL without it"), models.explainedBefore
+    ) { target, entity, name, type, value, models in
+      let attribute = try CoreDataAttribute(name, type, default: value)
+      return Self(target: target, models: models, change: .addAttribute(attribute, entity: entity.text))
+    },
     OperationKind(
       "coredata.rename-entity",
       "Renames an entity: its table, its row in `Z_PRIMARYKEY`, its indexes, and the numbers of all "
         + "entities.",
-      [
-        "entity, to": "required: its names before and after"
-      ], common: ["database", "core-data", "if-missing"],
-      decode: Self.init),
+      CoreDataTarget.argument.explainedBefore, Argument<CoreDataName>("entity", "its name"),
+      Argument<CoreDataName>("to", "its new name"), models.explainedBefore
+    ) { target, entity, to, models in
+      try models.require(to)
+      return Self(target: target, models: models, change: .renameEntity(from: entity.text, to: to.text))
+    },
     OperationKind(
       "coredata.add-entity",
       "Adds an entity.",
-      [
-        "entity": "required: its name",
-        "parent": "the entity that it inherits from, whose table it shares",
-        "attributes": "names, each with its type",
-        "to-one": "a list of to-one relationships; only without `parent`",
-      ], common: ["database", "core-data", "if-missing"],
-      decode: Self.init),
+      CoreDataTarget.argument.explainedBefore, Argument<CoreDataName>("entity", "its name"),
+      Argument<CoreDataName?>("parent", "the entity that it inherits from, whose table it shares"),
+      Argument<YAMLNode?>("attributes", "names, each with its type"),
+      Argument<YAMLNode?>("to-one", "a list of to-one relationships; only without `parent`"),
+      models.explainedBefore
+    ) { target, name, parent, attributes, toOne, models in
+      let entity = try CoreDataNewEntity(name, parent: parent, attributes: attributes, toOne: toOne)
+      try models.require(name)
+      return Self(target: target, models: models, change: .addEntity(entity))
+    },
   ]
+
+  private static let entity = Argument<CoreDataName>("entity", "its name in the model")
+  private static let models = Argument([
+    "core-data": "required: `{version-info: FILE, version: NAME, down-version: NAME}`, as for `sql`; without "
+      + "`down-version` the step cannot be reverted"
+  ]) { reader, files in try CoreDataModels(reader.required("core-data"), files) }
 
   private enum Change: Sendable {
     case renameAttribute(entity: String, from: String, to: String)
@@ -109,47 +128,12 @@ struct ChangeCoreData: MigrationOperation {
     }
   }
 
-  let name: String
   private let target: CoreDataTarget
-  /// Of the store afterwards, and after the down step.
-  private var models: (up: CoreDataModel, down: CoreDataModel?)
+  private var models: CoreDataModels
   private var change: Change
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    name = reader.what
-    target = try CoreDataTarget(reader)
-    let model = try reader.required("core-data")
-    models = try CoreDataModel.argument(
-      model, files: files, hasDown: model.mapping?["down-version"] != nil)
-    func text(_ key: String) throws -> String {
-      try CoreDataAttribute.name(reader.required(key), "`\(key)`")
-    }
-    switch name {
-    case "coredata.rename-attribute":
-      change = .renameAttribute(entity: try text("entity"), from: try text("attribute"), to: try text("to"))
-    case "coredata.add-attribute":
-      let attribute = try CoreDataAttribute(
-        text("attribute"), reader.requiredChoice("type"), default: reader["default"])
-      change = .addAttribute(attribute, entity: try text("entity"))
-    case "coredata.rename-entity":
-      change = .renameEntity(from: try text("entity"), to: try text("to"))
-      try Self.require(text("to"), in: models.up, at: reader.required("to").position)
-    default:
-      let entity = try CoreDataNewEntity(reader)
-      change = .addEntity(entity)
-      try Self.require(entity.name, in: models.up, at: reader.required("entity").position)
-    }
-  }
-
-  private static func require(_ entity: String, in model: CoreDataModel, at position: YAMLPosition) throws {
-    guard model.hashes[entity] == nil else { return }
-    throw position.error(
-      "the model `\(model.name)` has no entity `\(entity)`; "
-        + NearestWord.hint(for: entity, among: model.hashes.keys.sorted()))
-  }
-
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
-    let notes = try target.change(on: stage, to: models.up) { schema in
+    try target.change(on: stage, &recorded, to: models.up) { schema in
       switch change {
       case .renameAttribute(let entity, let old, let new):
         try schema.rename(property: old, to: new, of: entity)
@@ -161,15 +145,13 @@ struct ChangeCoreData: MigrationOperation {
       }
       return []
     }
-    if notes == nil { recorded.skipped.append(target.database.name) }
-    return notes ?? [target.database.missing]
   }
 
   var reversal: Reversal { inverse == nil ? .none : .derived }
   var inverse: (any MigrationAction)? {
     guard let down = models.down else { return nil }
     var inverse = self
-    (inverse.models, inverse.change) = ((down, nil), change.inverse)
+    (inverse.models.up, inverse.models.down, inverse.change) = (down, nil, change.inverse)
     return inverse
   }
   var effects: StepEffects { StepEffects(databases: .named(target.database.name)) }
@@ -180,39 +162,33 @@ struct ConvertCoreData: MigrationOperation {
     OperationKind(
       "coredata.convert",
       "Converts the values of an attribute, in the rows of an entity and of those that inherit from it.",
-      [
-        "database, entity, attribute": "required: as above",
-        "map": "old values, each with the new one; `null` is NULL, which stays if it is not in the map; or",
-        "sql": "one SQL expression, in which the entity's attributes are columns by their own names",
-        "down": "the expression of the down step, for `sql`",
-        "unmapped": "for values that the map does not have: `fail` (default), `keep`, `delete` (NULL)",
-      ], common: ["if-missing"],
-      decode: Self.init)
+      CoreDataTarget.argument.explainedBefore, Argument<CoreDataName>("entity").explainedBefore,
+      Argument<CoreDataName>("attribute").explainedBefore,
+      Argument(
+        [
+          "map": "old values, each with the new one; `null` is NULL, which stays if it is not in the map; or",
+          "sql": "one SQL expression, in which the entity's attributes are columns by their own names",
+          "down": "the expression of the down step, for `sql`",
+          "unmapped": "for values that the map does not have: `fail` (default), `keep`, `delete` (NULL)",
+        ], read: rules)
+    ) { Self(target: $0, entity: $1, attribute: $2, rules: $3) }
   ]
 
   private enum Rule: Sendable {
-    case map([(from: DatabaseValue, to: DatabaseValue)])
+    case map([(from: DatabaseValue, to: DatabaseValue)], Unmapped)
     case expression(String)
   }
 
   private let target: CoreDataTarget
-  private let entity, attribute: String
-  private var rule: Rule
-  /// The rule of the down migration, if there is one.
-  private var down: Rule?
-  private var unmapped: Unmapped
+  private let entity, attribute: CoreDataName
+  /// The rule of the down migration is nil where there is none.
+  private var rules: (up: Rule, down: Rule?)
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    target = try CoreDataTarget(reader)
-    entity = try CoreDataAttribute.name(reader.required("entity"), "`entity`")
-    attribute = try CoreDataAttribute.name(reader.required("attribute"), "`attribute`")
+  private static func rules(_ reader: YAMLReader, _: MigrationFiles) throws -> (up: Rule, down: Rule?) {
     let (key, node) = try reader.only(["map", "sql"], needs: "`map` or `sql`")
-    unmapped = try reader.choice("unmapped") ?? .fail
     if key == "sql" {
-      rule = .expression(try node.text("`sql`"))
-      down = try reader.text("down").map { .expression($0) }
       if let node = reader["unmapped"] { throw node.position.error("`unmapped` is for a `map`") }
-      return
+      return (.expression(try node.text("`sql`")), try reader.text("down").map { .expression($0) })
     }
     if let node = reader["down"] {
       throw node.position.error("`down` is for `sql`: a map has its own inverse")
@@ -222,14 +198,16 @@ struct ConvertCoreData: MigrationOperation {
         throw pair.value.position.error("an attribute has a single value, not \(pair.value.summary)")
       }
       return (
-        from: try Self.stored(pair.key.value, at: pair.keyPosition),
-        to: try Self.stored(to.value, at: pair.value.position)
+        from: try stored(pair.key.value, at: pair.keyPosition),
+        to: try stored(to.value, at: pair.value.position)
       )
     }
     if pairs.isEmpty { throw node.position.error("`map` is empty") }
-    rule = .map(pairs)
-    let isOneToOne = Set(pairs.map(\.to)).count == pairs.count
-    down = isOneToOne && unmapped == .fail ? .map(pairs.map { (from: $0.to, to: $0.from) }) : nil
+    let unmapped: Unmapped = try reader.choice("unmapped") ?? .fail
+    let isInvertible = unmapped == .fail && Set(pairs.map(\.to)).count == pairs.count
+    return (
+      .map(pairs, unmapped), isInvertible ? .map(pairs.map { (from: $0.to, to: $0.from) }, .keep) : nil
+    )
   }
 
   private static func stored(_ value: PropertyListValue, at position: YAMLPosition) throws -> DatabaseValue {
@@ -248,28 +226,26 @@ struct ConvertCoreData: MigrationOperation {
     }
   }
 
-  var reversal: Reversal { down == nil ? .none : .derived }
+  var reversal: Reversal { rules.down == nil ? .none : .derived }
   var inverse: (any MigrationAction)? {
-    guard let down else { return nil }
+    guard let down = rules.down else { return nil }
     var inverse = self
-    (inverse.rule, inverse.down, inverse.unmapped) = (down, nil, .keep)
+    inverse.rules = (down, nil)
     return inverse
   }
   var effects: StepEffects { StepEffects() }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
-    let notes = try target.change(on: stage, to: nil) { try convert(&$0) }
-    if notes == nil { recorded.skipped.append(target.database.name) }
-    return notes ?? [target.database.missing]
+    try target.change(on: stage, &recorded, to: nil, convert)
   }
 
   private func convert(_ schema: inout CoreDataSchema) throws -> [String] {
-    let (entity, table) = try schema.entity(self.entity)
-    _ = try schema.columns(of: attribute, in: table, entity: self.entity)
-    let place = (table: quotedIdentifier(table), column: CoreDataSchema.column(attribute))
+    let (entity, table) = try schema.entity(self.entity.text)
+    _ = try schema.columns(of: attribute.text, in: table, entity: self.entity.text)
+    let place = (table: quotedIdentifier(table), column: CoreDataSchema.column(attribute.text))
     let rows = schema.condition(for: entity)
-    switch rule {
-    case .map(let pairs): try apply(pairs, to: place, where: rows, schema.db)
+    switch rules.up {
+    case .map(let pairs, let unmapped): try apply(pairs, unmapped, to: place, where: rows, schema.db)
     case .expression(let text): try apply(text, to: place, where: rows, schema)
     }
     var notes: [String] = []
@@ -284,7 +260,8 @@ struct ConvertCoreData: MigrationOperation {
   private typealias Place = (table: String, column: String)
 
   private func apply(
-    _ pairs: [(from: DatabaseValue, to: DatabaseValue)], to place: Place, where rows: String, _ db: Database
+    _ pairs: [(from: DatabaseValue, to: DatabaseValue)], _ unmapped: Unmapped, to place: Place,
+    where rows: String, _ db: Database
   ) throws {
     let isMapped = pairs.map { _ in "\(place.column) IS ?" }.joined(separator: " OR ")
     let keys = StatementArguments(pairs.map(\.from))

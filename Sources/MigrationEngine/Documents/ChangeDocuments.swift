@@ -16,7 +16,7 @@ struct ChangeDocuments: MigrationOperation {
         step: "{key: editor, patch: [{op: move, from: /fontName, path: /font}, {op: remove, path: /size}]}",
         after: "settings: {editor: {font: Menlo}}")
     ) { key, patch, ifMissing, target in
-      Self(name: "defaults.patch", place: .setting(target, key: key), rule: patch, ifMissing: ifMissing)
+      Self(place: .setting(target, key: key), rule: patch, ifMissing: ifMissing)
     },
     OperationKind(
       "files.patch",
@@ -27,7 +27,7 @@ struct ChangeDocuments: MigrationOperation {
         before: "files: {Documents/index.json: '{\"a\": 1}'}",
         step: "{path: Documents/index.json, patch: [{op: replace, path: /a, value: 2}]}",
         after: "files: {Documents/index.json: '{\"a\": 2}'}")
-    ) { Self(name: "files.patch", place: .files($0), rule: $1, ifMissing: $2) },
+    ) { Self(place: .files($0), rule: $1, ifMissing: $2) },
     OperationKind(
       "defaults.document-migrate",
       "Migrates a versioned document, `{version, data}`, to its newest version.",
@@ -48,7 +48,7 @@ struct ChangeDocuments: MigrationOperation {
         step: "{key: session, versions: {2: {steps: [{op: move, from: /name, path: /title}]}}}",
         after: "settings: {session: {version: 2, data: {title: x}}}")
     ) { place, versions, ifMissing, _ in
-      Self(name: "defaults.document-migrate", place: place, rule: versions, ifMissing: ifMissing)
+      Self(place: place, rule: versions, ifMissing: ifMissing)
     },
   ]
 
@@ -69,7 +69,6 @@ struct ChangeDocuments: MigrationOperation {
     }
   }
 
-  let name: String
   private let place: Place
   private let rule: any DocumentRule
   private let ifMissing: IfMissing

@@ -8,31 +8,17 @@ struct Unarchive: MigrationOperation {
     OperationKind(
       "files.unarchive",
       "Converts keyed archives (written by `NSKeyedArchiver`) to JSON or plain property lists: in files, in a setting, or in a column.",
-      [
-        "path": "a file, a pattern of files, or a list; or",
-        "key": "a setting; or",
-        "column": "a column of `table` in `database`, in the rows where it is not NULL and that match the "
-          + "condition `where`",
-        "to": "the new path, or the new key; default: in place",
-        "extension": "of the new files, where there may be several; default: in place",
-        "as": "`json` (default), or `plist`: in the format of the keyed archive; in a setting a plain value",
-        "store": "JSON in a setting or column as `text` (default) or as `data`",
-        "classes":
-          "the app's own classes: a list of names, or a mapping from names to `rename` (old field: new "
-          + "field) and `drop` (fields to omit)",
-        "class-key": "the key under which each of these objects gets its class name",
-        "dates": "in JSON: `iso8601` (default), `iso8601-seconds` (the format of `JSONDecoder`'s `.iso8601`; "
-          + "fractions are truncated), `seconds-since-1970`, `milliseconds-since-1970`, "
-          + "`seconds-since-2001` (`JSONDecoder`'s default)",
-        "dictionary-keys":
-          "for a dictionary with keys other than text: `fail` (default); `text` for numbers, Bools and "
-          + "dates; `pairs`: a list of key, value, key, value, as `Codable` reads it",
-        "decimals": "`number` (default), which fails if a real cannot hold all digits; or `text`",
-        "unmapped":
-          "for a value that is not a keyed archive or cannot be converted: `fail` (default), `keep`, "
-          + "`delete`",
-      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys + TableColumn.keys,
-      decode: Self.init)
+      Argument(
+        [
+          "path": "a file, a pattern of files, or a list; or",
+          "key": "a setting; or",
+          "column": "a column of `table` in `database`, in the rows where it is not NULL and that match the "
+            + "condition `where`",
+          "to": "the new path, or the new key; default: in place",
+          "extension": "of the new files, where there may be several; default: in place",
+          "store": "JSON in a setting or column as `text` (default) or as `data`",
+        ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys + TableColumn.keys, read: place),
+      ArchiveConversion.argument, make: Self.init)
   ]
 
   /// The type of JSON in a setting or a column.
@@ -41,8 +27,7 @@ struct Unarchive: MigrationOperation {
   private let place: any ArchivePlace
   private let conversion: ArchiveConversion
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    conversion = try ArchiveConversion(reading: reader)
+  private static func place(_ reader: YAMLReader, _: MigrationFiles) throws -> any ArchivePlace {
     let key = try reader.only(
       ["path", "key", "column"],
       needs: "`path` (files), `key` (a setting) or `column` (of a database's `table`)"
@@ -50,16 +35,13 @@ struct Unarchive: MigrationOperation {
     switch key {
     case "path":
       try reader.refuse(DefaultsTarget.keys + TableColumn.keys + ["store"], with: "path")
-      place = try ArchivedFiles(reading: reader)
+      return try ArchivedFiles(reading: reader)
     case "key":
       try reader.refuse(TableColumn.keys + ["extension"], with: "key")
-      place = try ArchivedSetting(reading: reader)
+      return try ArchivedSetting(reading: reader)
     default:
       try reader.refuse(DefaultsTarget.keys + ["extension", "to", "if-exists"], with: "column")
-      place = try ArchivedColumn(reading: reader)
-    }
-    if conversion.form == .plist, let node = reader["store"] {
-      throw node.position.error("`store` is for JSON: a property list is stored as it is")
+      return try ArchivedColumn(reading: reader)
     }
   }
 
@@ -242,16 +224,38 @@ struct ArchiveConversion: Sendable {
     case kept(String), deleted(String)
   }
 
-  let form: Form
+  static let argument = Argument(
+    [
+      "as": "`json` (default), or `plist`: in the format of the keyed archive; in a setting a plain value",
+      "classes":
+        "the app's own classes: a list of names, or a mapping from names to `rename` (old field: new "
+        + "field) and `drop` (fields to omit)",
+      "class-key": "the key under which each of these objects gets its class name",
+      "dates": "in JSON: `iso8601` (default), `iso8601-seconds` (the format of `JSONDecoder`'s `.iso8601`; "
+        + "fractions are truncated), `seconds-since-1970`, `milliseconds-since-1970`, "
+        + "`seconds-since-2001` (`JSONDecoder`'s default)",
+      "dictionary-keys":
+        "for a dictionary with keys other than text: `fail` (default); `text` for numbers, Bools and "
+        + "dates; `pairs`: a list of key, value, key, value, as `Codable` reads it",
+      "decimals": "`number` (default), which fails if a real cannot hold all digits; or `text`",
+      "unmapped":
+        "for a value that is not a keyed archive or cannot be converted: `fail` (default), `keep`, "
+        + "`delete`",
+    ], read: Self.init)
+
+  private let form: Form
   private let dates: KeyedArchiveDates
   private let options: KeyedArchiveOptions
   private let unmapped: Unmapped
 
-  init(reading reader: YAMLReader) throws {
+  private init(_ reader: YAMLReader, _: MigrationFiles) throws {
     form = try reader.choice("as") ?? .json
     dates = try reader.choice("dates") ?? .iso8601
     if form == .plist, let node = reader["dates"] {
       throw node.position.error("`dates` is for JSON: a property list has a type for dates")
+    }
+    if form == .plist, let node = reader["store"] {
+      throw node.position.error("`store` is for JSON: a property list is stored as it is")
     }
     var options = KeyedArchiveOptions()
     options.keys = try reader.choice("dictionary-keys") ?? .fail

@@ -13,7 +13,7 @@ struct SetDefaults: MigrationOperation {
         before: "settings: {theme: light}",
         step: "{values: {theme: sepia, reviewAt: !date 2026-12-01, tags: [a, b]}, if-exists: replace}",
         after: "settings: {theme: sepia, reviewAt: !date 2026-12-01, tags: [a, b]}")
-    ) { Self(name: "defaults.set", values: $0, ifExists: $1, target: $2) },
+    ) { Self(values: $0, ifExists: $1, target: $2) },
     OperationKind(
       "defaults.set-default",
       "Writes the settings that are absent.",
@@ -21,10 +21,9 @@ struct SetDefaults: MigrationOperation {
       example: OperationExample(
         before: "settings: {theme: sepia}", step: "{values: {theme: light, fontSize: 14}}",
         after: "settings: {theme: sepia, fontSize: 14}")
-    ) { Self(name: "defaults.set-default", values: $0, ifExists: nil, target: $1) },
+    ) { Self(values: $0, ifExists: nil, target: $1) },
   ]
 
-  let name: String
   private let values: PropertyListDictionary
   /// Nil when existing settings are kept without a note.
   private let ifExists: IfExists?
@@ -102,7 +101,7 @@ struct TransferDefaults: MigrationOperation {
       example: OperationExample(
         before: "settings: {user_name: Ada}", step: "{keys: {user_name: username}}",
         after: "settings: {username: Ada}")
-    ) { Self("defaults.rename", isMove: true, ($3, $3), $0, $1, $2) },
+    ) { Self(.rename, ($3, $3), $0, $1, $2) },
     OperationKind(
       "defaults.move",
       "Moves settings from one settings file to another, for example from the app's own to those of an app group.",
@@ -110,7 +109,7 @@ struct TransferDefaults: MigrationOperation {
       example: OperationExample(
         before: "settings: {theme: dark, size: 14}", step: "{to: {suite: group}, keys: [theme]}",
         after: "{settings: {size: 14}, group: {theme: dark}}")
-    ) { Self("defaults.move", isMove: true, $0, $1, $2, $3) },
+    ) { Self(.move, $0, $1, $2, $3) },
     OperationKind(
       "defaults.copy",
       "Copies settings. Within one file a setting gets a second name.",
@@ -118,7 +117,7 @@ struct TransferDefaults: MigrationOperation {
       example: OperationExample(
         before: "settings: {theme: dark}", step: "{to: {suite: group}, keys: {theme: previousTheme}}",
         after: "{settings: {theme: dark}, group: {previousTheme: dark}}")
-    ) { Self("defaults.copy", isMove: false, $0, $1, $2, $3) },
+    ) { Self(.copy, $0, $1, $2, $3) },
   ]
 
   private static let files = Argument([
@@ -151,21 +150,23 @@ struct TransferDefaults: MigrationOperation {
     case all
   }
 
-  let name: String
-  /// Whether the settings are removed at the source.
-  private let isMove: Bool
+  private enum Verb { case rename, move, copy }
+
+  private let verb: Verb
   private let from, to: DefaultsTarget
   private let selection: Selection
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
+  /// Whether the settings are removed at the source.
+  private var isMove: Bool { verb != .copy }
   var effects: StepEffects { StepEffects(writing: isMove ? .conversion : .replacement, databases: .none) }
 
   private init(
-    _ name: String, isMove: Bool, _ files: (from: DefaultsTarget, to: DefaultsTarget), _ selection: Selection,
+    _ verb: Verb, _ files: (from: DefaultsTarget, to: DefaultsTarget), _ selection: Selection,
     _ ifMissing: IfMissing, _ ifExists: IfExists
   ) {
-    (self.name, self.isMove, self.selection) = (name, isMove, selection)
+    (self.verb, self.selection) = (verb, selection)
     (from, to, self.ifMissing, self.ifExists) = (files.from, files.to, ifMissing, ifExists)
   }
 
@@ -211,7 +212,7 @@ struct TransferDefaults: MigrationOperation {
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
     let (sourcePath, targetPath) = try (from.path(in: stage), to.path(in: stage))
     let isOneFile = sourcePath == targetPath
-    if isOneFile && name == "defaults.move" {
+    if isOneFile && verb == .move {
       throw StepFailure("`from` and `to` are the same settings file: use defaults.rename")
     }
     var source = try DefaultsEdit(from, stage)
@@ -231,7 +232,7 @@ struct TransferDefaults: MigrationOperation {
     var target = try isOneFile ? source : DefaultsEdit(to, stage)
     for (old, new, value) in moved {
       // A move is done where the value is already there; a rename leaves one of two names only with `if-exists`.
-      let isThere = name != "defaults.rename" && target.values[new].map(value.matches) ?? false
+      let isThere = verb != .rename && target.values[new].map(value.matches) ?? false
       if try isThere || target.mayWrite(new, ifExists) {
         if !isThere { target.values[new] = value }
         continue

@@ -13,7 +13,7 @@ struct TransferFiles: MigrationOperation {
       example: OperationExample(
         before: "files: {Documents/a.md: text}", step: "{from: Documents/a.md, to: Documents/Notes/a.md}",
         after: "files: {Documents/Notes/a.md: text}")
-    ) { try Self("files.move", isMove: true, $0, $1, $2) },
+    ) { try Self(isMove: true, $0, $1, $2) },
     OperationKind(
       "files.copy",
       "Copies a file, a directory, or a database with its external data; the database becomes one consistent file.",
@@ -21,7 +21,7 @@ struct TransferFiles: MigrationOperation {
       example: OperationExample(
         before: "files: {Library/Plain.md: text}", step: "{from: Library/Plain.md, to: Documents/Plain.md}",
         after: "files: {Library/Plain.md: text, Documents/Plain.md: text}")
-    ) { try Self("files.copy", isMove: false, $0, $1, $2) },
+    ) { try Self(isMove: false, $0, $1, $2) },
   ]
   private static let arguments = Argument([
     "from, to":
@@ -29,7 +29,6 @@ struct TransferFiles: MigrationOperation {
       + "keeps its name"
   ]) { reader, _ in try (from: reader.required("from"), to: reader.required("to")) }
 
-  let name: String
   private let isMove: Bool
   private let from: [ContainerSelection]
   private let to: ContainerPath
@@ -39,10 +38,10 @@ struct TransferFiles: MigrationOperation {
   private let ifExists: IfExists
 
   private init(
-    _ name: String, isMove: Bool, _ paths: (from: YAMLNode, to: YAMLNode), _ ifMissing: IfMissing,
+    isMove: Bool, _ paths: (from: YAMLNode, to: YAMLNode), _ ifMissing: IfMissing,
     _ ifExists: IfExists
   ) throws {
-    (self.name, self.isMove, self.ifMissing, self.ifExists) = (name, isMove, ifMissing, ifExists)
+    (self.isMove, self.ifMissing, self.ifExists) = (isMove, ifMissing, ifExists)
     from = try ContainerSelection.list(paths.from, "`from`")
     to = try paths.to.containerPath("`to`")
     single = paths.from.sequence == nil ? from[0].path : nil
@@ -213,7 +212,7 @@ struct CreateDirectory: MigrationOperation {
       "files.create-directory",
       "Creates a directory and its missing parents.",
       Argument<ContainerPath>("path"),
-      Argument(["mode": "octal; default 0o755"]) { reader, _ in try reader.mode() },
+      Argument("mode", "octal; default 0o755", ifGiven: { try $0.mode() }),
       Argument(
         "if-exists",
         "for a different kind of file at the path, or another mode; `replace` refuses a directory "
@@ -261,9 +260,8 @@ struct WriteFile: MigrationOperation {
           "data": "the content, in base64, or",
           "file": "a file of the migration's directory with the content",
         ], read: content),
-      Argument(["mode": "octal; default 0o644, or the mode of the replaced file"]) { reader, _ in
-        try reader.mode()
-      },
+      Argument(
+        "mode", "octal; default 0o644, or the mode of the replaced file", ifGiven: { try $0.mode() }),
       IfExists.argument,
       example: OperationExample(
         before: "files: {Documents/About.txt: old}",
@@ -323,7 +321,7 @@ struct SetAttributes: MigrationOperation {
         before: "files: {Documents/a.tmp: x}", step: "{path: \"**/*.tmp\", excluded: true}",
         after: "{files: {Documents/a.tmp: x}, excluded: [Documents/a.tmp]}")
     ) { paths, isExcluded, ifMissing in
-      Self(name: "files.set-backup-exclusion", paths: paths, ifMissing: ifMissing) {
+      Self(paths: paths, ifMissing: ifMissing) {
         $0.setAppleFlag(isExcluded)
       }
     },
@@ -339,11 +337,10 @@ struct SetAttributes: MigrationOperation {
         before: "files: {Documents/Diary.md: x}", step: "{path: Documents/Diary.md, class: complete}",
         after: "{files: {Documents/Diary.md: x}, protection: {Documents/Diary.md: complete}}")
     ) { paths, protection, ifMissing in
-      Self(name: "files.set-protection", paths: paths, ifMissing: ifMissing) { $0.protection = protection }
+      Self(paths: paths, ifMissing: ifMissing) { $0.protection = protection }
     },
   ]
 
-  let name: String
   private let paths: [ContainerSelection]
   private let ifMissing: IfMissing
   private let change: @Sendable (inout FileMetadata) -> Void

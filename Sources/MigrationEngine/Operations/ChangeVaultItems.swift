@@ -18,7 +18,7 @@ struct ChangeVaultItems: MigrationOperation {
         before: "vault: {auth: secret}", step: "{service: s, account: auth, to: {account: session}}",
         after: "vault: {session: secret}")
     ) { to, ifMissing, ifExists, selection in
-      Self("vault.rename", selection, ifMissing, ifExists, change: try renaming(selection, to))
+      Self(selection, ifMissing, ifExists, change: try renaming(selection, to))
     },
     OperationKind(
       "vault.move-to",
@@ -29,7 +29,7 @@ struct ChangeVaultItems: MigrationOperation {
         before: "vault: {auth: secret}", step: "{service: s, to: group.com.example}",
         after: "vault: {auth: {value: secret, access-group: group.com.example}}")
     ) { group, ifMissing, ifExists, selection in
-      Self("vault.move-to", selection, ifMissing, ifExists) { $0.accessGroup = group }
+      Self(selection, ifMissing, ifExists) { $0.accessGroup = group }
     },
     OperationKind(
       "vault.set-accessibility",
@@ -40,7 +40,7 @@ struct ChangeVaultItems: MigrationOperation {
         before: "vault: {auth: secret}", step: "{service: s, accessible: afterFirstUnlockThisDeviceOnly}",
         after: "vault: {auth: {value: secret, accessible: afterFirstUnlockThisDeviceOnly}}")
     ) { accessibility, ifMissing, selection in
-      Self("vault.set-accessibility", selection, ifMissing) { $0.accessibility = accessibility }
+      Self(selection, ifMissing) { $0.accessibility = accessibility }
     },
     OperationKind(
       "vault.set-access-control",
@@ -53,7 +53,7 @@ struct ChangeVaultItems: MigrationOperation {
         before: "vault: {auth: secret}", step: "{service: s, access-control: [userPresence]}",
         after: "vault: {auth: {value: secret, access-control: userPresence}}")
     ) { control, ifMissing, selection in
-      Self("vault.set-access-control", selection, ifMissing) { $0.accessControl = control }
+      Self(selection, ifMissing) { $0.accessControl = control }
     },
     OperationKind(
       "vault.set-synchronizable",
@@ -64,7 +64,7 @@ struct ChangeVaultItems: MigrationOperation {
         before: "vault: {auth: secret}", step: "{service: s, account: auth, to: true}",
         after: "vault: {auth: {value: secret, synchronizable: true}}")
     ) { isSynchronizable, ifMissing, ifExists, selection in
-      Self("vault.set-synchronizable", selection, ifMissing, ifExists) {
+      Self(selection, ifMissing, ifExists) {
         $0.isSynchronizable = isSynchronizable
       }
     },
@@ -76,12 +76,11 @@ struct ChangeVaultItems: MigrationOperation {
         before: "vault: {auth: secret, old: token}",
         step: "{service: s, account: old, destructive: the server takes these tokens no longer}",
         after: "vault: {auth: secret}")
-    ) { Self("vault.delete", $1, $0, change: nil) },
+    ) { Self($1, $0, change: nil) },
   ]
 
   private typealias Change = @Sendable (inout VaultItem) -> Void
 
-  let name: String
   private let selection: VaultSelection
   /// Nil when the items are removed.
   private let change: Change?
@@ -89,10 +88,10 @@ struct ChangeVaultItems: MigrationOperation {
   private let ifExists: IfExists
 
   private init(
-    _ name: String, _ selection: VaultSelection, _ ifMissing: IfMissing, _ ifExists: IfExists = .fail,
+    _ selection: VaultSelection, _ ifMissing: IfMissing, _ ifExists: IfExists = .fail,
     change: Change?
   ) {
-    (self.name, self.selection, self.change) = (name, selection, change)
+    (self.selection, self.change) = (selection, change)
     (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
   }
 

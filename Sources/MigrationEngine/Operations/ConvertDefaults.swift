@@ -24,12 +24,8 @@ struct ConvertDefaults: MigrationOperation {
       example: OperationExample(
         before: "settings: {fontSize: 14}",
         step: "{key: fontSize, to: textSize, map: {14: medium, 18: large}}",
-        after: "settings: {textSize: medium}")
-    ) { key, to, rule, unmapped, ifMissing, ifExists, target in
-      Self(
-        key: key, to: to ?? key, rule: rule, unmapped: unmapped, ifMissing: ifMissing, ifExists: ifExists,
-        target: target)
-    }
+        after: "settings: {textSize: medium}"),
+      make: Self.init)
   ]
 
   private enum Rule: Sendable {
@@ -37,16 +33,16 @@ struct ConvertDefaults: MigrationOperation {
     case map(ValueMap)
   }
 
-  private let key, to: String
+  private let key: String
+  private let newKey: String?
   private let rule: Rule
   private let unmapped: Unmapped
   private let ifMissing: IfMissing
   private let ifExists: IfExists
   private let target: DefaultsTarget
 
-  var effects: StepEffects {
-    StepEffects(converted: to == key ? [] : [key, to])
-  }
+  private var to: String { newKey ?? key }
+  var effects: StepEffects { StepEffects(converted: to == key ? [] : [key, to]) }
 
   private static func rule(_ reader: YAMLReader, _: MigrationFiles) throws -> Rule {
     let node = try reader.only(["type", "map"], needs: "`type` or `map`").node

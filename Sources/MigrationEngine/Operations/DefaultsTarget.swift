@@ -7,8 +7,9 @@ import Formats
 
 /// The settings file of a step or a check: the app's own, a suite of `drydock.yaml` (a file named there, or a group), or
 /// any file.
-struct DefaultsTarget: ArgumentGroup {
+struct DefaultsTarget: Sendable {
   static let keys = ["suite", "file", "if-damaged"]
+  static let argument = Argument([:], common: keys) { reader, _ in try Self(reading: reader) }
 
   /// What to do with a file that cannot be read.
   private enum IfDamaged: String, CaseIterable, Sendable { case fail, reset }
@@ -32,11 +33,8 @@ struct DefaultsTarget: ArgumentGroup {
 
   /// The app's own settings, or the file that a mapping `{suite}` or `{file}` names.
   init(_ node: YAMLNode?, _ what: String, at position: YAMLPosition) throws {
-    if let node {
-      try self.init(reading: YAMLReader(node, what: what, keys: Self.keys))
-    } else {
-      self.init(suite: nil, at: position)
-    }
+    try self.init(
+      reading: YAMLReader(node ?? YAMLNode(.dictionary([:]), at: position), what: what, keys: Self.keys))
   }
 
   /// A suite; the app's own settings when nil.

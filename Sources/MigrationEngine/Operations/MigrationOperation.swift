@@ -6,8 +6,6 @@ import Formats
 
 /// What a step does: an operation, a closure of a Swift plan, or the statements of another tool's migration.
 protocol MigrationAction: Sendable {
-  /// Its name in messages.
-  var name: String { get }
   /// What it does to data.
   var effects: StepEffects { get }
   /// The step that reverts it on the current data, where its arguments alone say it.
@@ -110,10 +108,6 @@ enum Reversal: Sendable {
   case none
 }
 
-extension MigrationOperation {
-  var name: String { Self.kinds[0].name }
-}
-
 extension MigrationAction {
   var inverse: (any MigrationAction)? { nil }
   var reversal: Reversal { .derived }
@@ -128,7 +122,7 @@ extension MigrationAction {
   func revert(on stage: StagedContainer, _ recorded: PriorValues?) throws -> [String] {
     if let inverse { return recorded?.skipped.isEmpty == false ? [] : try inverse.apply(to: stage) }
     guard reversal == .derived else {
-      throw StepFailure("\(name) has no inverse: the migration needs `down` steps")
+      throw StepFailure("the step has no inverse: the migration needs `down` steps")
     }
     return try PriorValues.required(recorded).revert(on: stage)
   }
@@ -157,13 +151,14 @@ enum Operations {
   }
 
   /// - Throws: `DrydockError` for an unknown name, and for invalid arguments.
-  static func decode(
+  static func step(
     _ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles
-  ) throws -> any MigrationAction {
+  ) throws -> MigrationStep {
     guard let kind = named[name] else {
       throw position.error("unknown operation `\(name)`; \(hint(for: name))")
     }
-    return try kind.action(arguments, files: files)
+    return MigrationStep(
+      position: position, name: name, operation: try kind.action(arguments, files: files))
   }
 }
 
@@ -181,7 +176,7 @@ public enum IfMissing: String, CaseIterable, Sendable {
 }
 
 /// What to do when the database of statements does not exist.
-enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
+enum IfNoDatabase: String, CaseIterable, ArgumentValue { case create, skip, fail }
 
 /// What to do when the target of an operation exists already. `keep` leaves both sides unchanged.
 public enum IfExists: String, CaseIterable, Sendable {

@@ -11,10 +11,10 @@ struct MoveDefaultsToFile: MigrationOperation {
       "defaults.move-to-file",
       "Moves a setting that grew too large into a file.",
       Argument<String>("key", "the setting"), Argument<ContainerPath>("to", "the file"),
-      Argument<Format?>(
+      Argument(
         "format",
         "`raw`: the bytes of text or data (default for these); `json`: an indented JSON document; "
-          + "`plist`: a binary property list, which preserves every type"),
+          + "`plist`: a binary property list, which preserves every type", default: Format.raw),
       Argument<PropertyListValue?>(
         "reference",
         "a new value for the setting, such as the file's name; without it the setting is removed"),
@@ -22,24 +22,21 @@ struct MoveDefaultsToFile: MigrationOperation {
       example: OperationExample(
         before: "settings: {draft: Dear Ada}",
         step: "{key: draft, to: Documents/draft.txt, reference: draft.txt}",
-        after: "{settings: {draft: draft.txt}, files: {Documents/draft.txt: Dear Ada}}")
-    ) { key, to, format, reference, ifMissing, ifExists, target in
-      Self(
-        key: key, to: to, encoding: format.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw,
-        reference: reference, ifMissing: ifMissing, ifExists: ifExists, target: target)
-    }
+        after: "{settings: {draft: draft.txt}, files: {Documents/draft.txt: Dear Ada}}"),
+      make: Self.init)
   ]
 
   private enum Format: String, CaseIterable, ArgumentValue { case json, plist, raw }
 
   private let key: String
   private let to: ContainerPath
-  private let encoding: SettingEncoding
+  private let format: Format
   private let reference: PropertyListValue?
   private let ifMissing: IfMissing
   private let ifExists: IfExists
   private let target: DefaultsTarget
 
+  private var encoding: SettingEncoding { SettingEncoding(rawValue: format.rawValue) ?? .raw }
   var effects: StepEffects { StepEffects() }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
@@ -99,51 +96,59 @@ struct MoveDefaultsToVault: MigrationOperation {
     OperationKind(
       "vault.move-from-defaults",
       "Moves settings into [the vault](Stores.md#the-vault).",
-      [
-        "key": "the setting, or",
-        "keys": "setting: account, for several settings",
-        "service": "required: the items' service",
-        "account": "the item's account, with `key`",
-        "access-group, label": "of the items",
-        "accessible": "a class, such as `afterFirstUnlock`; default `whenUnlocked`",
-        "synchronizable": "`true` or `false` (default)",
-        "as": "for a value that is neither text nor data: `text` (a number or Bool as text) or `json` "
-          + "(dictionaries, arrays, text, numbers, Bools)",
-      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      Argument(
+        [
+          "key": "the setting, or",
+          "keys": "setting: account, for several settings",
+          "account": "the item's account, with `key`",
+        ], read: moves),
+      Argument(
+        [
+          "service": "required: the items' service",
+          "access-group, label": "of the items",
+          "accessible": "a class, such as `afterFirstUnlock`; default `whenUnlocked`",
+          "synchronizable": "`true` or `false` (default)",
+        ], read: item),
+      Argument<Form?>(
+        "as",
+        "for a value that is neither text nor data: `text` (a number or Bool as text) or `json` "
+          + "(dictionaries, arrays, text, numbers, Bools)"), IfMissing.argument, IfExists.argument,
+      DefaultsTarget.argument,
       example: OperationExample(
         before: "settings: {auth_token: secret, theme: dark}",
         step: "{key: auth_token, service: s, account: auth}",
         after: "{settings: {theme: dark}, vault: {auth: secret}}"),
-      decode: Self.init)
+      make: Self.init)
   ]
 
-  private enum Form: String, CaseIterable { case text, json }
+  private enum Form: String, CaseIterable, ArgumentValue { case text, json }
 
-  private let target: DefaultsTarget
   /// The settings, each with the account of its item.
   private let moves: [(key: String, account: String?)]
   /// The other attributes of the items.
   private let template: VaultItem
-  private let encoding: SettingEncoding
+  private let form: Form?
   private let ifMissing: IfMissing
   private let ifExists: IfExists
+  private let target: DefaultsTarget
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    moves = try Self.moves(reader)
+  private var encoding: SettingEncoding {
+    form.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw
+  }
+
+  /// The attributes of the items other than the account.
+  private static func item(_ reader: YAMLReader, _: MigrationFiles) throws -> VaultItem {
     var item = VaultItem(
       service: try reader.required("service").text("`service`"), accessGroup: try reader.text("access-group"),
       accessibility: try reader.choice("accessible") ?? .whenUnlocked, value: SecretBytes([]))
     item.label = try reader.text("label")
     item.isSynchronizable = try reader.boolean("synchronizable") ?? false
-    template = item
-    let form: Form? = try reader.choice("as")
-    encoding = form.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw
-    ifMissing = try reader.ifMissing()
-    ifExists = try reader.ifExists()
+    return item
   }
 
-  private static func moves(_ reader: YAMLReader) throws -> [(key: String, account: String?)] {
+  private static func moves(
+    _ reader: YAMLReader, _: MigrationFiles
+  ) throws -> [(key: String, account: String?)] {
     let (key, node) = try reader.only(["key", "keys"], needs: "`key`, or `keys` (setting: account)")
     if key == "key" { return [(try node.text("`key`"), try reader.text("account"))] }
     if let account = reader["account"] {
@@ -179,7 +184,7 @@ struct MoveDefaultsToVault: MigrationOperation {
         of: value, key: key, isIndented: false, argument: ("as", [.raw, .text, .json]))
       item.value = SecretBytes(wiping: &bytes)
       (item.created, item.modified) = (before == nil ? now : before?.created, now)
-      var changed = try vault ?? Vault(new: stage.requireDeviceKeys(name))
+      var changed = try vault ?? Vault(new: stage.requireDeviceKeys(Self.kinds[0].name))
       if let before, before.value == item.value {
         edit.notes.append("the vault item \(item) has the value of `\(key)` already: the setting is removed")
       } else {

@@ -10,23 +10,12 @@ struct OperationKind: Sendable {
   let name: String
   /// What it does.
   let summary: String
-  /// Its own arguments, with what they are; several names have one explanation.
-  let arguments: [(key: String, value: String)]
-  /// Arguments that the guide explains once for all operations, such as `if-exists`.
-  let common: [String]
+  /// Its arguments with what they are; nil where the guide explains it elsewhere, as for `if-exists`. Several names may
+  /// have one explanation.
+  let arguments: [(key: String, value: String?)]
   /// Nil when text cannot say what it works on, such as a Core Data store.
   let example: OperationExample?
   private let decode: @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
-
-  /// An operation that reads its arguments itself, since what they mean depends on each other.
-  init(
-    _ name: String, _ summary: String, _ arguments: KeyValuePairs<String, String>, common: [String] = [],
-    example: OperationExample? = nil,
-    decode: @escaping @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
-  ) {
-    (self.name, self.summary, self.arguments, self.common) = (name, summary, Array(arguments), common)
-    (self.example, self.decode) = (example, decode)
-  }
 
   /// An operation that is made of the values of its arguments.
   ///
@@ -36,15 +25,10 @@ struct OperationKind: Sendable {
     example: OperationExample? = nil,
     make: @escaping @Sendable (repeat each Value) throws -> any MigrationAction
   ) {
-    var own: [(key: String, value: String)] = []
-    var common: [String] = []
-    for argument in repeat each arguments {
-      own += argument.own
-      common += argument.common
-    }
-    if destroysData { own.append(("destructive", "required")) }
-    (self.name, self.summary, self.arguments, self.common) = (name, summary, own, common)
-    self.example = example
+    var explained: [(key: String, value: String?)] = []
+    for argument in repeat each arguments { explained += argument.names }
+    if destroysData { explained.append(("destructive", "required")) }
+    (self.name, self.summary, self.arguments, self.example) = (name, summary, explained, example)
     decode = { [arguments = (repeat each arguments)] reader, files in
       let action = try make(repeat (each arguments).read(reader, files))
       if destroysData { try reader.requireReason() }
@@ -53,7 +37,7 @@ struct OperationKind: Sendable {
   }
 
   /// The names of its arguments.
-  var keys: [String] { arguments.flatMap { $0.key.split(separator: ", ").map(String.init) } + common }
+  var keys: [String] { arguments.flatMap { $0.key.split(separator: ", ").map(String.init) } }
 
   /// - Throws: `DrydockError` for invalid arguments.
   func action(_ arguments: YAMLNode, files: MigrationFiles) throws -> any MigrationAction {
@@ -69,18 +53,18 @@ struct OperationExample: Sendable {
 
 /// An argument of an operation: its name, its type, and what it is; or several that have one value together.
 struct Argument<Value: Sendable>: Sendable {
-  /// The names, and what they are; several names have one explanation.
-  let own: [(key: String, value: String)]
-  /// The names that the guide explains once for all operations.
-  let common: [String]
+  /// As in ``OperationKind/arguments``.
+  private(set) var names: [(key: String, value: String?)]
   let read: @Sendable (YAMLReader, MigrationFiles) throws -> Value
 
   /// Arguments that are read together.
+  ///
+  /// - Parameter common: more names, which the guide explains once for all operations.
   init(
-    _ own: KeyValuePairs<String, String>, common: [String] = [],
+    _ names: KeyValuePairs<String, String?>, common: [String] = [],
     read: @escaping @Sendable (YAMLReader, MigrationFiles) throws -> Value
   ) {
-    (self.own, self.common, self.read) = (Array(own), common, read)
+    (self.names, self.read) = (names + common.map { ($0, nil) }, read)
   }
 
   /// A required argument.
@@ -99,13 +83,27 @@ struct Argument<Value: Sendable>: Sendable {
     }
   }
 
+  /// The same for a value that a function reads.
+  init<Given>(
+    _ name: String, _ what: String, ifGiven read: @escaping @Sendable (YAMLNode) throws -> Given
+  ) where Value == Given? {
+    self.init([name: what]) { reader, _ in try reader[name].map(read) }
+  }
+
   /// The same with a default.
   ///
   /// - Parameter what: nil for an argument of many operations, with the same default in all.
   init(_ name: String, _ what: String? = nil, default value: Value) where Value: ArgumentValue {
-    own = what.map { [(name, $0)] } ?? []
-    common = what == nil ? [name] : []
-    read = { reader, _ in try reader[name].map { try Value($0, name, of: reader) } ?? value }
+    self.init([name: what]) { reader, _ in
+      try reader[name].map { try Value($0, name, of: reader) } ?? value
+    }
+  }
+
+  /// The same argument of an operation that comes later in the guide.
+  var explainedBefore: Argument {
+    var argument = self
+    argument.names = names.map { ($0.key, nil) }
+    return argument
   }
 }
 
@@ -115,21 +113,12 @@ protocol ArgumentValue: Sendable {
   init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws
 }
 
-/// Several arguments of many operations, which have one value together.
-protocol ArgumentGroup: Sendable {
-  static var keys: [String] { get }
-  init(reading reader: YAMLReader) throws
-}
-
-extension ArgumentGroup {
-  static var argument: Argument<Self> {
-    Argument([:], common: keys) { reader, _ in try Self(reading: reader) }
-  }
-}
-
 extension ArgumentValue where Self: RawRepresentable & CaseIterable, RawValue == String {
   init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws {
-    self = try reader.requiredChoice(name)
+    guard let choice: Self = try reader.choice(name) else {
+      throw reader.position.error("\(reader.what) needs the key `\(name)`")
+    }
+    self = choice
   }
 }
 
@@ -173,29 +162,6 @@ extension YAMLReader {
 
   func ifExists() throws -> IfExists { try choice("if-exists") ?? .fail }
 
-  /// One of the words of an enumeration, which must be given.
-  func requiredChoice<Choice: RawRepresentable & CaseIterable>(_ key: String) throws -> Choice
-  where Choice.RawValue == String {
-    if let choice: Choice = try choice(key) { return choice }
-    throw position.error("\(what) needs the key `\(key)`")
-  }
-
-  /// The argument `mode`: permission bits in octal.
-  func mode() throws -> UInt16? {
-    guard let node = self["mode"] else { return nil }
-    let digits: Substring
-    switch node.scalar?.value {
-    case .integer where node.scalar?.source.hasPrefix("0o") == true:
-      digits = node.scalar?.source.dropFirst(2) ?? ""
-    case .string(let text): digits = text[...]
-    default: digits = ""
-    }
-    guard let mode = UInt16(digits, radix: 8), mode <= 0o7777 else {
-      throw node.position.error("`mode` is octal, such as 0o644, not \(node.summary)")
-    }
-    return mode
-  }
-
   /// - Throws: `DrydockError` without the reason that a destructive operation requires.
   func requireReason() throws {
     guard let node = self["destructive"] else {
@@ -218,6 +184,20 @@ extension YAMLReader {
 }
 
 extension YAMLNode {
+  /// The argument `mode`: permission bits in octal.
+  func mode() throws -> UInt16 {
+    let digits: Substring
+    switch scalar?.value {
+    case .integer where scalar?.source.hasPrefix("0o") == true: digits = scalar?.source.dropFirst(2) ?? ""
+    case .string(let text): digits = text[...]
+    default: digits = ""
+    }
+    guard let mode = UInt16(digits, radix: 8), mode <= 0o7777 else {
+      throw position.error("`mode` is octal, such as 0o644, not \(summary)")
+    }
+    return mode
+  }
+
   /// A path in the container, but not its root.
   func containerPath(_ what: String) throws -> ContainerPath {
     let written = try text(what)

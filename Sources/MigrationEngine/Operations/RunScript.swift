@@ -10,43 +10,44 @@ struct RunScript: MigrationOperation {
     OperationKind(
       "script",
       "[Runs a program](Migrations.md#scripts) on a private copy of the container and takes over its changes.",
-      [
-        "run": "a file of the migration's directory, or",
-        "program": "an installed program: an absolute path, or a name that is searched for in `PATH`",
-        "arguments": "a list of texts. No shell interprets them: `$HOME` and `*` are literal",
-        "environment": "additional variables: name: text. Names that start with `DRYDOCK_` are reserved",
-        "stdin": "vault items for standard input",
-        "timeout": "seconds, up to a day; default 600",
+      Argument(
+        [
+          "run": "a file of the migration's directory, or",
+          "program": "an installed program: an absolute path, or a name that is searched for in `PATH`",
+          "arguments": "a list of texts. No shell interprets them: `$HOME` and `*` are literal",
+        ], read: ScriptCommand.init),
+      Argument(
+        "environment", "additional variables: name: text. Names that start with `DRYDOCK_` are reserved",
+        ifGiven: ScriptEnvironment.additions),
+      Argument("stdin", "vault items for standard input", ifGiven: ScriptInput.init),
+      Argument("timeout", "seconds, up to a day; default 600", ifGiven: seconds),
+      Argument([
         "down": "the down migration: a file of the migration's directory, or a mapping with `run` or "
-          + "`program`, and `arguments`",
-      ],
-      decode: Self.init)
+          + "`program`, and `arguments`"
+      ]) { reader, files in
+        try reader["down"].map { node in
+          let command = node.scalar == nil ? node : YAMLNode([("run", node)], at: node.position)
+          return try ScriptCommand(YAMLReader(command, what: "`down`", keys: ScriptCommand.keys), files)
+        }
+      },
+      Argument([:]) { _, files in
+        // A program may read any of them.
+        files.useAll()
+        return files
+      }
+    ) { Self(command: $0, environment: $1 ?? [:], input: $2, timeout: $3 ?? 600, down: $4, files: $5) }
   ]
   /// Seconds.
-  static let defaultTimeout = 600.0
   private static let longestTimeout = 86_400.0
   /// Lines of a failed program's output that its error quotes.
   private static let quotedLines = 20
 
   private let command: ScriptCommand
-  private let down: ScriptCommand?
   private let environment: [String: String]
   private let input: ScriptInput?
   private let timeout: Double
+  private let down: ScriptCommand?
   private let files: MigrationFiles
-
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    command = try ScriptCommand(reader, files)
-    down = try reader["down"].map { node in
-      if node.scalar != nil { return try ScriptCommand(file: node, files) }
-      return try ScriptCommand(YAMLReader(node, what: "`down`", keys: ScriptCommand.keys), files)
-    }
-    environment = try ScriptEnvironment.additions(reader)
-    input = try reader["stdin"].map(ScriptInput.init)
-    timeout = try reader["timeout"].map(Self.seconds) ?? Self.defaultTimeout
-    self.files = files
-    files.useAll()
-  }
 
   private static func seconds(_ node: YAMLNode) throws -> Double {
     let seconds: Double? =
@@ -158,12 +159,6 @@ struct ScriptCommand: Sendable, CustomStringConvertible {
     kind = key == "run" ? try Self.file(node, files) : try Self.program(node)
   }
 
-  /// A file alone.
-  init(file node: YAMLNode, _ files: MigrationFiles) throws {
-    kind = try Self.file(node, files)
-    arguments = []
-  }
-
   private static func file(_ node: YAMLNode, _ files: MigrationFiles) throws -> Kind {
     let name = try node.text("`run`")
     _ = try files.bytes(of: name, namedAt: node.position)
@@ -219,8 +214,7 @@ enum ScriptEnvironment {
   private static let reserved = "DRYDOCK_"
 
   /// The argument `environment`.
-  static func additions(_ reader: YAMLReader) throws -> [String: String] {
-    guard let node = reader["environment"] else { return [:] }
+  static func additions(_ node: YAMLNode) throws -> [String: String] {
     var variables: [String: String] = [:]
     for pair in try node.pairs("`environment`").pairs {
       guard case .string(let name) = pair.key.value, isName(name) else {

@@ -6,10 +6,11 @@ import Formats
 import Foundation
 
 /// The vault items of a step or a check: all that have every attribute that is named.
-struct VaultSelection: ArgumentGroup, CustomStringConvertible {
+struct VaultSelection: Sendable, CustomStringConvertible {
   static let keys = [
     "class", "service", "service-prefix", "account", "account-prefix", "access-group", "synchronizable",
   ]
+  static let argument = Argument([:], common: keys) { reader, _ in try Self(reading: reader) }
 
   private let address: VaultItem.Address
   private let prefixes: [VaultItem.Attribute: String]

@@ -92,7 +92,7 @@ struct ToolFolder {
     }
     let before = problems.count
     var body = try steps.map { try self.steps($0, beside: entry, in: folder, &files) } ?? MigrationBody()
-    body.steps.insert(MigrationStep(position: operation.position, operation: operation), at: 0)
+    body.steps.insert(MigrationStep(position: operation.position, name: "sql", operation: operation), at: 0)
     let migration = try Migration(
       number: number, name: file?.name ?? "", file: files.display(entry), files, body)
     if problems.count == before { migrations.append(migration) } else { incomplete.append(migration) }

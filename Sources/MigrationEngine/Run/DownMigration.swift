@@ -62,7 +62,7 @@ struct DownMigration {
       let steps = migration.hasDownSteps ? migration.down : migration.steps
       guard let step = steps.first(where: \.operation.effects.needsVault) else { continue }
       try stage.requireDeviceKeys(
-        "reverting \(step.operation.name) of the migration \(migration.identifier)")
+        "reverting \(step.name) of the migration \(migration.identifier)")
     }
   }
 
@@ -119,10 +119,10 @@ struct DownMigration {
 
   private func runDownSteps(_ migration: Migration, on stage: StagedContainer) throws -> [String] {
     try migration.down.flatMap { step in
-      let notes = try Migrator.located(step.position, "down: " + step.operation.name) {
+      let notes = try Migrator.located(step.position, "down: " + step.name) {
         try step.operation.apply(to: stage)
       }
-      return notes.map { "\(step.position): \(step.operation.name): \($0)" }
+      return notes.map { "\(step.position): \(step.name): \($0)" }
     }
   }
 
@@ -133,7 +133,7 @@ struct DownMigration {
     let steps: [PriorValues?] =
       recorded?.count == ran.count ? recorded ?? [] : ran.map { _ in nil }
     return try zip(ran, steps).reversed().flatMap { step, recorded in
-      let name = step.operation.name
+      let name = step.name
       let notes = try Migrator.located(step.position, "reverting " + name) {
         try step.operation.revert(on: stage, recorded)
       }

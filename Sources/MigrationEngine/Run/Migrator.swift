@@ -88,7 +88,7 @@ package struct Migrator {
     var missing: [String?] = []
     for (step, outline) in zip(migration.steps, migration.outline) {
       var recorded = PriorValues()
-      let name = step.operation.name
+      let name = step.name
       let operation = prepared(step.operation, of: migration)
       let stepNotes = try Self.located(step.position, name) { try operation.apply(to: stage, &recorded) }
       missing.append(operation.namedDatabase.flatMap { recorded.skipped.contains($0) ? $0 : nil })

@@ -26,14 +26,10 @@ struct DefaultsTable: Sendable {
   private let target: DefaultsTarget
 
   /// `true` for the app's own settings, or a mapping `{suite}` or `{file}`.
-  init?(_ node: YAMLNode?, at position: YAMLPosition) throws {
-    guard let node else { return nil }
-    if node.mapping == nil {
-      if try !node.boolean("`defaults`") { return nil }
-      target = DefaultsTarget(suite: nil, at: position)
-    } else {
-      target = try DefaultsTarget(node, "`defaults` of sql", at: position)
-    }
+  init?(_ node: YAMLNode) throws {
+    if node.mapping == nil, try !node.boolean("`defaults`") { return nil }
+    target = try DefaultsTarget(
+      node.mapping == nil ? nil : node, "`defaults` of sql", at: node.position)
   }
 
   /// Runs statements with the table, and takes its changes over into the settings.

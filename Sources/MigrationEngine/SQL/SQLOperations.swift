@@ -12,36 +12,47 @@ struct RunSQL: MigrationOperation {
     OperationKind(
       "sql",
       "Runs statements on a database of `drydock.yaml`, in one transaction, with foreign keys off.",
-      [
-        "database": "required: a name under `databases:`",
-        "up": "the statements, or the name of a `.sql` file of the migration's directory",
-        "down": "the same for the down migration; destructive statements there need no reason",
-        "file": "instead of both: a file of the migration's directory, all of it, or with the sections `-- "
-          + "migrate:up` and `-- migrate:down`",
-        "destructive":
-          "required for DROP TABLE, DROP COLUMN, and DELETE or UPDATE without WHERE, or with a WHERE "
+      Argument<NamedDatabase>("database", "a name under `databases:`"),
+      Argument(
+        [
+          "up": "the statements, or the name of a `.sql` file of the migration's directory",
+          "down": "the same for the down migration; destructive statements there need no reason",
+          "file": "instead of both: a file of the migration's directory, all of it, or with the sections `-- "
+            + "migrate:up` and `-- migrate:down`",
+        ], read: scripts),
+      Argument(
+        "destructive",
+        "required for DROP TABLE, DROP COLUMN, and DELETE or UPDATE without WHERE, or with a WHERE "
           + "that names no column, such as `WHERE 1`: one reason if the step destroys data of one table; "
           + "otherwise one per table: `{trip: rebuilt, stop: merged into trip}`",
-        "if-missing":
-          "`create`, `skip` or `fail`: for a database that exists in none of its places; see below",
-        "without-triggers":
-          "`{NAME: REASON}`: these triggers do not run for the statements, and are there again "
+        ifGiven: DestructiveReason.init),
+      Argument<IfNoDatabase?>(
+        "if-missing",
+        "`create`, `skip` or `fail`: for a database that exists in none of its places; see below"),
+      Argument(
+        "without-triggers",
+        "`{NAME: REASON}`: these triggers do not run for the statements, and are there again "
           + "afterwards as they were: such as one that calls a function that only the app has",
-        "core-data":
-          "for a [Core Data store](OtherTools.md#core-data) whose schema changes: the target model",
-        "defaults":
-          "`true`, `{suite: NAME}` or `{file: PATH}`: the statements read and write these [settings "
-          + "as a table](Migrations.md#settings-as-a-table)",
-      ],
+        ifGiven: { try $0.reasons("triggers: {NAME: why}") }),
+      Argument([
+        "core-data": "for a [Core Data store](OtherTools.md#core-data) whose schema changes: the target model"
+      ]) { reader, files in try reader["core-data"].map { try CoreDataModels($0, files) } },
+      Argument(
+        "defaults",
+        "`true`, `{suite: NAME}` or `{file: PATH}`: the statements read and write these [settings "
+          + "as a table](Migrations.md#settings-as-a-table)", ifGiven: DefaultsTable.init),
       example: OperationExample(
         before: "sql: CREATE TABLE task (a); INSERT INTO task VALUES (1)",
         step: "{database: notes, up: UPDATE task SET a = a + 1 WHERE a > 0, down: UPDATE task SET a = a - 1 "
-          + "WHERE a > 0}", after: "rows: {SELECT a FROM task: 2}"),
-      decode: Self.init)
+          + "WHERE a > 0}", after: "rows: {SELECT a FROM task: 2}")
+    ) { database, scripts, destructive, ifMissing, triggers, models, defaults in
+      try models?.require(hasDown: scripts.down != nil)
+      return try Self(
+        database: database, up: scripts.up, down: scripts.down, ifMissing: ifMissing,
+        destructive: destructive, language: .steps, models: models, defaults: defaults ?? nil,
+        withoutTriggers: triggers ?? [:])
+    }
   ]
-
-  /// The models of a Core Data store after the statements, and after the down statements.
-  typealias Models = (up: CoreDataModel, down: CoreDataModel?)
 
   let database: NamedDatabase
   let up: SQLScript
@@ -55,7 +66,7 @@ struct RunSQL: MigrationOperation {
   let announcedLoss: AnnouncedLoss
   /// Whether messages speak of the arguments of a step, or the directives of a `.sql` file.
   let language: SQLLanguage
-  private let models: Models?
+  private let models: CoreDataModels?
   /// The settings that the statements see as a table, and the down statements, too.
   let defaults: DefaultsTable?
   /// Why triggers do not run for the statements, by their names in lower case.
@@ -63,7 +74,7 @@ struct RunSQL: MigrationOperation {
 
   init(
     database: NamedDatabase, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
-    destructive: DestructiveReason?, language: SQLLanguage, models: Models? = nil,
+    destructive: DestructiveReason?, language: SQLLanguage, models: CoreDataModels? = nil,
     defaults: DefaultsTable? = nil, withoutTriggers: [String: String] = [:]
   ) throws {
     (self.database, self.up, self.down) = (database, up, down)
@@ -74,8 +85,9 @@ struct RunSQL: MigrationOperation {
     announcedLoss = try Self.announcedLoss(destructive, up)
   }
 
-  private init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
-    let database = try NamedDatabase(reading: reader)
+  private static func scripts(
+    _ reader: YAMLReader, _ files: MigrationFiles
+  ) throws -> (up: SQLScript, down: SQLScript?) {
     let (up, down): (SQLScript, SQLScript?)
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
@@ -91,18 +103,11 @@ struct RunSQL: MigrationOperation {
       // A file without sections is run as a whole.
       (up, down) = (parts[0].up ?? parts[0].head, parts[0].down)
     } else {
-      up = try Self.script(try reader.required("up"), "`up`", files)
-      down = try reader["down"].map { try Self.script($0, "`down`", files) }
+      up = try script(try reader.required("up"), "`up`", files)
+      down = try reader["down"].map { try script($0, "`down`", files) }
     }
     if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
-    try self.init(
-      database: database, up: up, down: down,
-      ifMissing: reader.choice("if-missing"),
-      destructive: reader["destructive"].map(DestructiveReason.init), language: .steps,
-      models: reader["core-data"].map {
-        try CoreDataModel.argument($0, files: files, hasDown: down != nil)
-      }, defaults: DefaultsTable(reader["defaults"], at: reader.position),
-      withoutTriggers: reader["without-triggers"].map { try $0.reasons("triggers: {NAME: why}") } ?? [:])
+    return (up, down)
   }
 
   /// The loss that the reason announces. A reason that names tables must name all whose data is destroyed.
@@ -240,7 +245,6 @@ struct RunToolSQL: MigrationAction {
   /// What Room does besides.
   var room: RoomStep? = nil
 
-  var name: String { "sql" }
   var effects: StepEffects { StepEffects(databases: .named(database)) }
   var kind: StepKind { .toolSQL(self) }
   var reversal: Reversal { script.down != nil ? .explicit : script.up.isBlank ? .derived : .none }

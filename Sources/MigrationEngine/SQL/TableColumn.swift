@@ -6,17 +6,20 @@ import Formats
 import GRDB
 
 /// A database of `drydock.yaml` that a migration names.
-struct NamedDatabase: Sendable {
+struct NamedDatabase: ArgumentValue {
   let name: String
   /// Where it is named, for messages.
   let position: YAMLPosition
 
   init(_ name: String, at position: YAMLPosition) { (self.name, self.position) = (name, position) }
 
+  init(_ node: YAMLNode, _ name: String, of reader: YAMLReader) throws {
+    self.init(try node.text("`\(name)`"), at: node.position)
+  }
+
   /// The argument `database`.
   init(reading reader: YAMLReader) throws {
-    let node = try reader.required("database")
-    self.init(try node.text("`database`"), at: node.position)
+    try self.init(reader.required("database"), "database", of: reader)
   }
 
   /// The note of a step that is skipped without it.

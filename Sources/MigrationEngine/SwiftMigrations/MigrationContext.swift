@@ -51,10 +51,10 @@ public final class MigrationContext {
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
   public func run(_ operation: PlannedMigration.Operation) throws {
-    let action = try operation.step().operation
+    let step = try operation.step()
     try finish()
     // A closure is reverted by its own `down`.
-    ownNotes += try action.apply(to: stage).map { "\(action.name): \($0)" }
+    ownNotes += try step.operation.apply(to: stage).map { "\(step.name): \($0)" }
   }
 
   /// Reads a database that `drydock.yaml` names.
@@ -149,12 +149,11 @@ extension SecretBytes {
 
 /// A closure of a plan as a step. Another closure in the migration's `down` reverts it.
 struct CustomStep: MigrationAction {
-  let stage: String
+  let name: String
   let position: YAMLPosition
   let needsVault: Bool
   let change: PlannedMigration.Change
 
-  var name: String { stage }
   var reversal: Reversal { .none }
   var kind: StepKind { .closure }
   var effects: StepEffects { StepEffects(databases: .all, needsVault: needsVault) }

@@ -155,8 +155,8 @@ public struct PlannedMigration: Sendable {
     case .custom(let up, let back, _, let needsVault):
       let step = { (change: @escaping Change) in
         MigrationStep(
-          position: position,
-          operation: CustomStep(stage: name, position: position, needsVault: needsVault, change: change))
+          position: position, name: name,
+          operation: CustomStep(name: name, position: position, needsVault: needsVault, change: change))
       }
       (steps, down) = ([step(up)], back.map { [step($0)] } ?? [])
     }

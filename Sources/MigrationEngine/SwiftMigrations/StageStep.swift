@@ -24,10 +24,9 @@ extension PlannedMigration {
 
     /// - Throws: `DrydockError` with the place in the source file, for invalid arguments.
     func step() throws -> MigrationStep {
-      let action = try Operations.decode(
-        entry.name, at: entry.position, arguments: try entry.node,
+      try Operations.step(
+        entry.name, at: entry.position, arguments: entry.node,
         files: MigrationFiles(directory: "", isDirectory: true))
-      return MigrationStep(position: entry.position, operation: action)
     }
   }
 
