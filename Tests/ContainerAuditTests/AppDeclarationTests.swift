@@ -1,5 +1,4 @@
 import DrydockErrors
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +6,7 @@ import Testing
 @testable import FileSystem
 @testable import Formats
 
-@Suite("What an app declares")
-struct AppDeclarationTests {
+@Suite("What an app declares") struct AppDeclarationTests {
   private static let groups: PropertyListDictionary = [
     "com.apple.security.application-groups": ["group.com.example.notes"]
   ]
@@ -65,8 +63,6 @@ struct AppDeclarationTests {
       #expect(try sandbox.audit().findings.map(\.rule) == [.privacyManifestMissing])
     }
   }
-
-  // MARK: Signatures
 
   private static func big(_ number: Int) -> [UInt8] {
     (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * (3 - $0))) }

@@ -16,12 +16,22 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { "\(rule.rawValue): \(name)" }
 
-  private static func finds(_ rule: AuditRuleID, _ name: String, _ build: @escaping Build) -> Self {
-    Self(rule: rule, name: name, isFinding: true, build: build)
+  private static func finds(
+    _ rule: AuditRuleID, _ name: String, _ layout: ContainerLayout = .ios, _ build: @escaping Build
+  ) -> Self {
+    Self(rule: rule, name: name, isFinding: true) {
+      $0.configuration.layout = layout
+      try build($0)
+    }
   }
 
-  private static func ignores(_ rule: AuditRuleID, _ name: String, _ build: @escaping Build) -> Self {
-    Self(rule: rule, name: name, isFinding: false, build: build)
+  private static func ignores(
+    _ rule: AuditRuleID, _ name: String, _ layout: ContainerLayout = .ios, _ build: @escaping Build
+  ) -> Self {
+    Self(rule: rule, name: name, isFinding: false) {
+      $0.configuration.layout = layout
+      try build($0)
+    }
   }
 
   private static func protectionRules(_ text: String) throws -> [ProtectionRule] {
@@ -40,8 +50,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
     finds(.secretInSettings, "a name beside a value") {
       try $0.settings(["headers": [["name": "auth_token", "value": .string(MadeUp.password)]]])
     },
-    finds(.secretInSettings, "Android's shared preferences") {
-      $0.configuration.layout = .android
+    finds(.secretInSettings, "Android's shared preferences", .android) {
       try $0.put(
         "shared_prefs/app.xml",
         "<?xml version='1.0'?><map><string name=\"password\">\(MadeUp.password)</string></map>")
@@ -154,29 +163,24 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
     "<?xml version='1.0'?><map><string name=\"__androidx_security_crypto_encrypted_prefs_key_keyset__\">12a9</string></map>"
 
   private static let settings = [
-    finds(.settingsDamaged, "SharedPreferences without bytes") {
-      $0.configuration.layout = .android
+    finds(.settingsDamaged, "SharedPreferences without bytes", .android) {
       try $0.put("shared_prefs/app.xml", "")
     },
-    finds(.settingsDamaged, "a DataStore of zeros") {
-      $0.configuration.layout = .android
+    finds(.settingsDamaged, "a DataStore of zeros", .android) {
       try $0.put("files/datastore/app.preferences_pb", bytes: [UInt8](repeating: 0, count: 64))
     },
     finds(.settingsDamaged, "a truncated property list") {
       try $0.put(AuditSandbox.settings, #"<?xml version="1.0"?><plist version="1.0"><dict><key>a</key>"#)
     },
-    ignores(.settingsDamaged, "settings without a setting, and a DataStore that is empty") {
-      $0.configuration.layout = .android
+    ignores(.settingsDamaged, "settings without a setting, and a DataStore that is empty", .android) {
       try $0.put("shared_prefs/app.xml", "<map />")
       try $0.put("files/datastore/app.preferences_pb", "")
       try $0.put("shared_prefs/secret.xml", encrypted)
     },
-    finds(.settingsOfDevice, "EncryptedSharedPreferences") {
-      $0.configuration.layout = .android
+    finds(.settingsOfDevice, "EncryptedSharedPreferences", .android) {
       try $0.put("shared_prefs/secret.xml", encrypted)
     },
-    ignores(.settingsOfDevice, "EncryptedSharedPreferences that no backup has") {
-      $0.configuration.layout = .android
+    ignores(.settingsOfDevice, "EncryptedSharedPreferences that no backup has", .android) {
       $0.configuration.exclude = ["shared_prefs/secret.xml"]
       try $0.put("shared_prefs/secret.xml", encrypted)
     },
@@ -300,8 +304,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       try $0.put("Documents/b.txt", "text")
       try $0.protect("Documents/b.txt", .completeUnlessOpen)
     },
-    finds(.protectionBelowRule, "a directory, in a container of any layout") {
-      $0.configuration.layout = .generic
+    finds(.protectionBelowRule, "a directory, in a container of any layout", .generic) {
       $0.configuration.protection = try protectionRules("[{path: secrets, require: completeUnlessOpen}]")
       try $0.put("secrets/deep/a.txt", "text")
       try $0.protect("secrets/deep/a.txt", .none)
@@ -315,18 +318,15 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       try $0.put("Library/c.txt", "text")
     },
     ignores(.protectionBelowRule, "no rule") { try $0.put("Documents/a.txt", "text") },
-    finds(.worldReadable, "a file of an Android app") {
-      $0.configuration.layout = .android
+    finds(.worldReadable, "a file of an Android app", .android) {
       try $0.put("files/a", "text", mode: 0o644)
       for name in ["b", "c", "d"] { try $0.put("files/\(name)", "text") }
     },
-    finds(.worldReadable, "a secret on a server") {
-      $0.configuration.layout = .generic
+    finds(.worldReadable, "a secret on a server", .generic) {
       try $0.put("config.json", #"{"password": "\#(MadeUp.password)"}"#, mode: 0o644)
     },
     ignores(.worldReadable, "an iOS app in its sandbox") { try $0.put("Documents/a", "text", mode: 0o644) },
-    ignores(.worldReadable, "a copy without modes") {
-      $0.configuration.layout = .android
+    ignores(.worldReadable, "a copy without modes", .android) {
       for name in 0..<20 { try $0.put("files/\(name)", "text", mode: 0o644) }
     },
     finds(.worldWritable, "a file") {
@@ -354,12 +354,8 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       try $0.put("Documents/Offline/a.mp4", sparse: 600_000_000)
     },
     ignores(.largeExcluded, "600 MB of caches") { try $0.put("Library/Caches/a.mp4", sparse: 600_000_000) },
-    finds(.backupTooLarge, "30 MB") {
-      $0.configuration.layout = .android
-      try $0.put("files/a.mp4", sparse: 30_000_000)
-    },
-    ignores(.backupTooLarge, "30 MB that are not backed up") {
-      $0.configuration.layout = .android
+    finds(.backupTooLarge, "30 MB", .android) { try $0.put("files/a.mp4", sparse: 30_000_000) },
+    ignores(.backupTooLarge, "30 MB that are not backed up", .android) {
       try $0.put("no_backup/a.mp4", sparse: 30_000_000)
     },
   ]

@@ -4,10 +4,8 @@ import Testing
 @testable import ContainerAudit
 @testable import MigrationEngine
 
-@Suite("Audit rules")
-struct AuditRuleTests {
+@Suite("Audit rules") struct AuditRuleTests {
   private let sandbox: AuditSandbox
-
   init() throws { sandbox = try AuditSandbox() }
 
   @Test(

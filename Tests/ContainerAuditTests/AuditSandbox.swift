@@ -36,8 +36,6 @@ final class AuditSandbox {
     return try Audit.run(on: Container(at: folder("c"), configuration: configuration), options: options)
   }
 
-  // MARK: What an app does
-
   func put(_ path: String, _ text: String, mode: UInt16 = 0o600) throws {
     try put(path, bytes: Array(text.utf8), mode: mode)
   }
@@ -94,8 +92,6 @@ final class AuditSandbox {
       ExtendedAttribute(name: ProtectionClass.attribute, value: Array(protection.appleName.utf8)),
       of: ContainerPath(path))
   }
-
-  // MARK: What an app declares
 
   func declare(
     info: PropertyListDictionary? = nil, privacy: PropertyListDictionary? = nil,

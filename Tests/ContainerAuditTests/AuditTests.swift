@@ -8,10 +8,8 @@ import Testing
 @testable import FileSystem
 @testable import Formats
 
-@Suite("Audit")
-struct AuditTests {
+@Suite("Audit") struct AuditTests {
   private let sandbox: AuditSandbox
-
   init() throws { sandbox = try AuditSandbox() }
 
   @Test("Findings are one for each rule and column, with a count and three examples")
@@ -182,8 +180,7 @@ struct AuditTests {
   }
 }
 
-@Suite("Audit configuration")
-struct AuditConfigurationTests {
+@Suite("Audit configuration") struct AuditConfigurationTests {
   private func read(_ text: String) throws -> AuditConfiguration {
     try TemporaryDirectory.with { folder in
       try RawFiles.write(Array(text.utf8), to: Array(folder("drydock.yaml").utf8))

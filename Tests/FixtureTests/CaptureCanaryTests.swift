@@ -1,6 +1,5 @@
 import AppStores
 import Cryptography
-import DrydockTesting
 import Formats
 import Foundation
 import GRDB
@@ -8,10 +7,8 @@ import TestSupport
 import Testing
 
 /// Each plants something that must not be found in the fixture again, in whatever form.
-@Suite("No secret stays in a captured fixture")
-struct CaptureCanaryTests {
+@Suite("No secret stays in a captured fixture") struct CaptureCanaryTests {
   private let sandbox: CaptureSandbox
-
   init() throws { sandbox = try CaptureSandbox() }
 
   @Test("In settings: by their names, in what is nested, in text and data that are documents")
@@ -21,18 +18,15 @@ struct CaptureCanaryTests {
     let archive = try NSKeyedArchiver.archivedData(
       withRootObject: ["password": "canary-in-archive-2"] as NSDictionary, requiringSecureCoding: false)
     try sandbox.settings([
-      "dataSchemaVersion": 3, "auth_token": "canary-Token-3",
-      "session": ["refreshToken": "canary-refresh-4"],
+      "dataSchemaVersion": 3, "auth_token": "canary-Token-3", "session": ["refreshToken": "canary-refresh-4"],
       "state": #"{"user": {"secret": "canary-json-5", "n": 1}, "pin": 918273}"#, "nested": nested,
-      "archive": archive,
-      "note": "as told: sk_live_4242canary4242aaaaBBBB, keep it", "pin": 918_273,
+      "archive": archive, "note": "as told: sk_live_4242canary4242aaaaBBBB, keep it", "pin": 918_273,
       "list": ["plain", ["apiKey": Data("canary-data-6".utf8)]],
       "ghp_16C7e42F292c6912E7710c838347Ae178B4a": true,
     ])
     try sandbox.capture(hiding: [
       "canary-nested-plist-1", "canary-in-archive-2", "canary-Token-3", "canary-refresh-4", "canary-json-5",
-      "sk_live_4242canary4242aaaaBBBB", "918273", "canary-data-6",
-      "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+      "sk_live_4242canary4242aaaaBBBB", "918273", "canary-data-6", "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
     ])
     let settings = try sandbox.settings()
     #expect(settings.contains(#"\"n\": 1"#), "what is no secret stays: \(settings)")
@@ -142,12 +136,10 @@ struct CaptureCanaryTests {
       "name,\"password\",color\nAda,\"canary-csv-13, too\",blue\nBob,canary-csv-14,red\n")
     try sandbox.capture(hiding: [
       "canary-csv-13, too", "canary-csv-14", "canary-json-value-1", "canaryBearer2canaryBearer2",
-      "canary-url-3", "canary-env-4",
-      "canary&android-5", "canary&amp;android-5", "canary-remark-10", "918273", "canary-entity-11",
-      "canary-element-12",
-      "canaryPem6canaryPem6canaryPem6", "canary-xml-8", "canary-binary-9",
-      "canaryPpk2canaryPpk", "canaryRest2", "0123456789abcdef2", "canaryPpk3canaryPpk", "canaryRest3",
-      "0123456789abcdef3",
+      "canary-url-3", "canary-env-4", "canary&android-5", "canary&amp;android-5", "canary-remark-10",
+      "918273", "canary-entity-11", "canary-element-12", "canaryPem6canaryPem6canaryPem6", "canary-xml-8",
+      "canary-binary-9", "canaryPpk2canaryPpk", "canaryRest2", "0123456789abcdef2", "canaryPpk3canaryPpk",
+      "canaryRest3", "0123456789abcdef3",
     ])
     #expect(try sandbox.text("container/Documents/a.json").contains(#""plain": "stays""#))
     let key = try sandbox.text("container/Documents/3.ppk")
@@ -194,10 +186,7 @@ struct CaptureCanaryTests {
     #expect(
       memo.first.flatMap { String.fromDatabaseValue($0[1]) }?.lowercased()
         == "his word is \(password)".lowercased())
-    #expect(
-      try sandbox.rows("SELECT count(*) FROM search('look')", in: built) == [
-        [1.databaseValue]
-      ])
+    #expect(try sandbox.rows("SELECT count(*) FROM search('look')", in: built) == [[1.databaseValue]])
   }
 
   @Test("In a schema: beside the name of a secret, where no row has them")
@@ -309,8 +298,7 @@ struct CaptureCanaryTests {
       "Documents/" + "Zoë Müller-Canary".decomposedStringWithCanonicalMapping + ".txt", "ZOË MÜLLER-CANARY")
     sandbox.options.keys = ["owner"]
     try sandbox.capture(hiding: [
-      "canary-loos", "canary-remark", "Müller-Canary",
-      "Müller-Canary".decomposedStringWithCanonicalMapping,
+      "canary-loos", "canary-remark", "Müller-Canary", "Müller-Canary".decomposedStringWithCanonicalMapping,
     ])
     try RawFiles.remove(Array(sandbox.directory("Fixtures/made").utf8))
     try sandbox.database("CREATE TABLE ghp_16C7e42F292c6912E7710c838347Ae178B4a (x)")

@@ -5,10 +5,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("What is chosen is made up in a captured fixture")
-struct CaptureChoiceTests {
+@Suite("What is chosen is made up in a captured fixture") struct CaptureChoiceTests {
   private let sandbox: CaptureSandbox
-
   init() throws { sandbox = try CaptureSandbox() }
 
   private static let people = """
@@ -64,10 +62,8 @@ struct CaptureChoiceTests {
     try sandbox.capture("one")
     try sandbox.capture("two")
     func values(_ name: String) throws -> [String] {
-      try sandbox.settings(of: name).split(
-        separator: "\n"
-      )
-      .filter { !$0.hasPrefix("dataSchemaVersion") }.map { String($0.drop { $0 != " " }) }
+      try sandbox.settings(of: name).split(separator: "\n")
+        .filter { !$0.hasPrefix("dataSchemaVersion") }.map { String($0.drop { $0 != " " }) }
     }
     #expect(Set(try values("one")).count == 1)
     #expect(Set(try values("one") + values("two")).count == 2)
@@ -246,9 +242,7 @@ struct CaptureChoiceTests {
   func stores() throws {
     try sandbox.settings(["city": "Canaryville", "ratio": 0.3125, "on": true], in: "Documents/b.plist")
     sandbox.configuration.defaults = ["b": "Documents/b.plist"]
-    try sandbox.database(
-      "CREATE TABLE t (x TEXT, y REAL); INSERT INTO t VALUES ('canary words', 0.8125)"
-    )
+    try sandbox.database("CREATE TABLE t (x TEXT, y REAL); INSERT INTO t VALUES ('canary words', 0.8125)")
     sandbox.options.files = ["Documents/b.plist", "*.sqlite"]
     try sandbox.capture(hiding: ["Canaryville", "0.3125", "canary words", "0.8125"])
     #expect(try sandbox.text("container/Documents/b.plist.yaml").contains("\"on\": false"))
@@ -281,8 +275,7 @@ struct CaptureChoiceTests {
     "A column whose rule allows no other value cannot be made up: nothing is written, and the rule is reported"
   )
   func rules() throws {
-    try sandbox.database(
-      "CREATE TABLE plan(name TEXT CHECK (name IN ('y'))); INSERT INTO plan VALUES ('y')")
+    try sandbox.database("CREATE TABLE plan(name TEXT CHECK (name IN ('y'))); INSERT INTO plan VALUES ('y')")
     sandbox.options.columns = ["plan.name"]
     let refusal = try sandbox.refusal()
     #expect(refusal.contains("cannot be built: the SQL fails: CHECK constraint failed"), "\(refusal)")

@@ -1,4 +1,3 @@
-import DrydockTesting
 import Foundation
 import TestSupport
 import Testing
@@ -139,10 +138,8 @@ private struct Spelling: Sendable, CustomTestStringConvertible {
   ]
 }
 
-@Suite("A known secret is found in any spelling")
-struct CaptureEncodingTests {
+@Suite("A known secret is found in any spelling") struct CaptureEncodingTests {
   private let sandbox: CaptureSandbox
-
   init() throws { sandbox = try CaptureSandbox() }
 
   private static let characters = Array(

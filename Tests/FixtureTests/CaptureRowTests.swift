@@ -4,10 +4,8 @@ import Foundation
 import GRDB
 import Testing
 
-@Suite("Tables of a captured fixture are cut, and references hold")
-struct CaptureRowTests {
+@Suite("Tables of a captured fixture are cut, and references hold") struct CaptureRowTests {
   private let sandbox: CaptureSandbox
-
   init() throws { sandbox = try CaptureSandbox() }
 
   /// Makes a database, captures it, and gives what is in the fixture's.
@@ -77,8 +75,7 @@ struct CaptureRowTests {
     #expect(count(report, "c") == [1, 1])
     #expect(report.notes.contains { $0.contains("c: rows with a reference to a row that does not exist") })
     #expect(count(report, "chain") == [0, 3])
-    #expect(
-      try sandbox.rows("SELECT p FROM c", in: sandbox.built()) == [[9.databaseValue]])
+    #expect(try sandbox.rows("SELECT p FROM c", in: sandbox.built()) == [[9.databaseValue]])
   }
 
   @Test(

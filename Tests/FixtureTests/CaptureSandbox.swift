@@ -28,8 +28,6 @@ final class CaptureSandbox {
     try settings(["dataSchemaVersion": 3])
   }
 
-  // MARK: Planting
-
   func write(_ path: String, _ bytes: [UInt8]) throws {
     let full = directory("Notes/" + path)
     try RawFiles.createDirectories((full as NSString).deletingLastPathComponent)
@@ -46,7 +44,6 @@ final class CaptureSandbox {
       path, Array(PropertyListSerialization.data(fromPropertyList: values, format: format, options: 0)))
   }
 
-  /// Runs SQL on a database and closes it.
   func database(_ sql: String, at path: String = "Documents/a.sqlite") throws {
     let queue = try DatabaseQueue(path: directory("Notes/" + path))
     try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
@@ -58,8 +55,6 @@ final class CaptureSandbox {
     for item in items { vault.put(item) }
     try write("Library/Vault/vault.age", vault.sealed())
   }
-
-  // MARK: Capturing
 
   @discardableResult
   func capture(_ name: String = "made", withKeys: Bool = true) throws -> CaptureReport {
@@ -93,17 +88,14 @@ final class CaptureSandbox {
     return "captured"
   }
 
-  /// A file of the fixture as text.
   func text(_ path: String, of name: String = "made") throws -> String {
     String(decoding: try RawFiles.read(Array(directory("Fixtures/\(name)/\(path)").utf8)), as: UTF8.self)
   }
 
-  /// The fixture's settings.
   func settings(of name: String = "made") throws -> String {
     try text("container/Library/Preferences/com.example.notes.plist.yaml", of: name)
   }
 
-  /// The fixture's container, built.
   func built(_ name: String = "made") throws -> Container {
     try Fixture.load(directory("Fixtures/\(name)")).build(
       in: directory("built-\(UUID().uuidString)"), configuration: configuration, deviceKeys: keys)

@@ -1,7 +1,5 @@
 import DrydockErrors
-import DrydockTesting
 import Foundation
-import MigrationEngine
 import Testing
 
 @Suite("Down migrations that cannot restore values") struct DownLossTests {
@@ -40,18 +38,14 @@ import Testing
     }
     let more = try run(
       Self.drop, down: Self.add("TEXT; UPDATE task SET done = 7 WHERE id = 3"), losses: "task.title: unused")
-    #expect(
-      more.found
-        == Array(
-          repeating: "down Documents/notes.sqlite: task, id 3: done: the column has another value", count: 2))
+    func twice(_ text: String) -> [String] {
+      Array(repeating: "down Documents/notes.sqlite: \(text)", count: 2)
+    }
+    #expect(more.found == twice("task, id 3: done: the column has another value"))
     let other = try run(Self.drop, down: Self.add("TEXT"), losses: "task.done: x, other: y")
     #expect(other.found.count == lost.found.count)
     let definition = try run(Self.drop, down: Self.add("INTEGER"), losses: "task.title: unused, task: x")
-    #expect(
-      definition.found
-        == Array(
-          repeating: "down Documents/notes.sqlite: table task, column title: the column definition differs",
-          count: 2))
+    #expect(definition.found == twice("table task, column title: the column definition differs"))
   }
 
   @Test("Settings, vault items, files and directories are named as they are")

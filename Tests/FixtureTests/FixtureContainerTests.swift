@@ -1,7 +1,6 @@
 import AppStores
 import BackupRepository
 import ContainerTransaction
-import DrydockTesting
 import Formats
 import Foundation
 import TestSupport
@@ -10,12 +9,9 @@ import Testing
 @Suite("A fixture's container is what its files say, and nothing outside is touched")
 struct FixtureContainerTests {
   private let sandbox: FixtureSandbox
-
   init() throws { sandbox = try FixtureSandbox() }
 
   private static let group = "group.com.example.notes"
-
-  // MARK: Groups
 
   @Test(
     "Groups are where drydock.yaml says, inside of the fixture's own directory",
@@ -47,14 +43,12 @@ struct FixtureContainerTests {
         == true)
     #expect(tree["\(root)/Empty"]?.kind == .directory && tree["\(container)/Documents/a"] != nil)
     #expect(tree["\(root)/data.db"]?.attributes.count == 1 && tree["\(root)"]?.attributes.count == 1)
-    #expect(
-      Set(
-        try RawFiles.names(in: Array(sandbox.directory.path.utf8)).map {
-          String(decoding: $0, as: UTF8.self)
-        })
-        == ["Fixtures", "work"])
+    #expect(try Self.names(sandbox.directory.path) == ["Fixtures", "work"])
   }
 
+  private static func names(_ path: String) throws -> Set<String> {
+    Set(try RawFiles.names(in: Array(path.utf8)).map { String(decoding: $0, as: UTF8.self) })
+  }
   @Test("Groups that would be outside, or that nobody knows, are errors")
   func strangeGroups() throws {
     try sandbox.write("container/a", "a")
@@ -76,12 +70,10 @@ struct FixtureContainerTests {
     #expect(FixtureSandbox.message(sandbox.build).contains("groups are beside the container"))
   }
 
-  // MARK: Files
-
   @Test("Settings may be XML, files may be taken as they are, links and programs stay what they are")
   func files() throws {
     let settings = PropertyListFile(
-      format: .xml, root: ["a": .integer(1), "when": .date(Date(timeIntervalSince1970: 60))])
+      format: .xml, root: ["a": 1, "when": .date(Date(timeIntervalSince1970: 60))])
     try sandbox.write("container/Library/x.plist.xml", settings.encoded())
     try sandbox.write("container/Library/raw.plist.xml", settings.encoded())
     try sandbox.write("container/Library/empty.plist.yaml", "")
@@ -168,7 +160,7 @@ struct FixtureContainerTests {
 
   @Test("A checkout with other line ends gives the same container")
   func lineEnds() throws {
-    let list = try PropertyListFile(format: .xml, root: ["a": .string("one\ntwo")]).encoded()
+    let list = try PropertyListFile(format: .xml, root: ["a": "one\ntwo"]).encoded()
     let files = [
       "a.db.sql": "CREATE TABLE t(\n  x\n);\nINSERT INTO t VALUES ('one\ntwo');\n",
       "Library/x.plist.xml": String(decoding: list, as: UTF8.self),
@@ -214,8 +206,6 @@ struct FixtureContainerTests {
     #expect(try header("empty.db") == [2, 2])
   }
 
-  // MARK: Archives
-
   @Test("An archive is a container too: with groups, flags and excluded files, and a vault that is made anew")
   func archives() throws {
     sandbox.configuration.groups = [Self.group: "../Shared/notes"]
@@ -257,11 +247,8 @@ struct FixtureContainerTests {
       try #require(try $0.vault()).sorted.map(\.service)
     }
     #expect(items == ["t"])
-    let names = { (path: String) in
-      try RawFiles.names(in: Array(path.utf8)).map { String(decoding: $0, as: UTF8.self) }
-    }
-    #expect(try Set(names(work)) == ["container", "Shared"], "the restore left something of its own")
-    #expect(try names(work + "/Shared") == ["notes"])
+    #expect(try Self.names(work) == ["container", "Shared"], "the restore left something of its own")
+    #expect(try Self.names(work + "/Shared") == ["notes"])
     #expect(try Transaction.log(made).isEmpty)
     try sandbox.write("fixture.yaml", "version: 0\ncontainer: {only-in-wal: [a.db]}\n")
     #expect(FixtureSandbox.message(sandbox.build).contains("which only its own device can open"))
@@ -294,7 +281,6 @@ struct FixtureContainerTests {
 }
 
 extension FixtureSandbox {
-  /// Opens the vault.
   fileprivate var transaction: TransactionOptions {
     var options = TransactionOptions()
     options.deviceKeys = deviceKeys

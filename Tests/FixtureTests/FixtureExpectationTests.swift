@@ -3,10 +3,8 @@ import DrydockTesting
 import TestSupport
 import Testing
 
-@Suite("Expectations of fixtures are really checked")
-struct FixtureExpectationTests {
+@Suite("Expectations of fixtures are really checked") struct FixtureExpectationTests {
   private let sandbox: FixtureSandbox
-
   init() throws { sandbox = try FixtureSandbox() }
 
   @Test("The latest version is as expected without a migration")

@@ -4,10 +4,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("What a fixture says is read with care")
-struct FixtureFormatTests {
+@Suite("What a fixture says is read with care") struct FixtureFormatTests {
   private let sandbox: FixtureSandbox
-
   init() throws { sandbox = try FixtureSandbox() }
 
   @Test(

@@ -12,7 +12,6 @@ import Testing
 
 @Suite struct GoldenCheckTests {
   private let folder: TemporaryDirectory
-
   init() throws { folder = try TemporaryDirectory() }
 
   private static let keys = Result { DeviceKeys(try AgeIdentity.generate()) }
@@ -38,7 +37,7 @@ import Testing
   @Test("A golden of a checkout with other line ends is the same, and what differs is found all the same")
   func lineEnds() throws {
     let made = try GoldenContainer(folder, keys: Self.keys.get())
-    try made.set(["name": .string("Ann\nBob")])
+    try made.set(["name": "Ann\nBob"])
     try made.sql(Self.schema)
     try made.write()
     let golden = try Directory(folder("golden"))
@@ -54,7 +53,7 @@ import Testing
 
   @Test func eachDifferenceIsFoundAtItsPlaceAndLine() throws {
     let made = try GoldenContainer(folder, keys: Self.keys.get())
-    try made.set(["name": .string("Ann"), "count": .integer(1), "old": .boolean(true)])
+    try made.set(["name": "Ann", "count": 1, "old": true])
     try made.sql(Self.schema)
     try made.seal([.made("token", "made-up-value-1"), .made("pin", "made-up-value-2")])
     try made.directory.create("Documents/note.md", Array("text".utf8), mode: 0o644)
@@ -63,7 +62,7 @@ import Testing
     try made.write()
     #expect(try made.findings().isEmpty)
 
-    try made.set(["name": .string("Bob"), "count": .string("1"), "new": .boolean(true)])
+    try made.set(["name": "Bob", "count": "1", "new": true])
     try made.sql(
       """
       UPDATE task SET title = 'zwei' WHERE id = 2; DELETE FROM task WHERE id = 3; INSERT INTO task VALUES (4, '4', 0);
@@ -125,7 +124,7 @@ import Testing
     inet.isSynchronizable = true
     try made.seal([item, inet])
     try Directory(folder("group")).create(
-      "Library/Preferences/group.com.example.g.plist", PropertyListFile(root: ["x": .integer(1)]).encoded())
+      "Library/Preferences/group.com.example.g.plist", PropertyListFile(root: ["x": 1]).encoded())
     try made.directory.setAttribute(Exclusion.appleFlag, of: "Documents")
     try made.directory.setAttribute(
       .init(name: ProtectionClass.attribute, value: Array("NSFileProtectionComplete".utf8)), of: "Documents"
@@ -174,7 +173,7 @@ import Testing
 
   @Test func whatIsWrittenOtherwiseAndSaysTheSameIsTheSame() throws {
     let made = try GoldenContainer(folder)
-    try made.set(["a": .integer(16), "b": .string("x")])
+    try made.set(["a": 16, "b": "x"])
     try made.sql(Self.schema)
     try made.write()
     try made.edit("defaults.yaml", "  a: 16\n  b: \"x\"", "  # by hand\n  b: x\n  a: 0x10")
@@ -185,14 +184,14 @@ import Testing
     #expect(try made.findings() == [])
     // Texts that Unicode takes for the same, and bytes do not.
     try made.edit("defaults.yaml", "b: x", "b: \"e\\u0301\"")
-    try made.set(["a": .integer(16), "b": .string("\u{e9}")])
+    try made.set(["a": 16, "b": "\u{e9}"])
     let findings = try made.findings()
     #expect(findings.count == 1 && findings.first?.file?.hasSuffix("defaults.yaml") == true, "\(findings)")
   }
 
   @Test func aGoldenThatIsBrokenIsAFindingWithItsLine() throws {
     let made = try GoldenContainer(folder, keys: Self.keys.get())
-    try made.set(["a": .integer(16)])
+    try made.set(["a": 16])
     try made.sql(Self.schema)
     try made.seal([.made("token", "made-up")])
     try made.write("whole")

@@ -53,7 +53,6 @@ struct GoldenContainer {
     try directory.replace(container.vaultPath, with: vault.sealed())
   }
 
-  /// Writes the container's golden.
   func write(_ name: String = "golden") throws {
     try GoldenText(of: container, volatile: volatile, deviceKeys: keys).write(to: folder(name))
   }
@@ -63,7 +62,6 @@ struct GoldenContainer {
       against: folder(name), volatile: volatile, rowLimit: rowLimit)
   }
 
-  /// A file of a golden.
   func text(_ file: String, of name: String = "golden") throws -> String {
     try String(contentsOfFile: "\(folder(name))/\(file)", encoding: .utf8)
   }

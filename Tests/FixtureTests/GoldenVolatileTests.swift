@@ -10,7 +10,6 @@ import Testing
 
 @Suite struct GoldenVolatileTests {
   private let folder: TemporaryDirectory
-
   init() throws { folder = try TemporaryDirectory() }
 
   private func volatile(
@@ -47,11 +46,10 @@ import Testing
     func values(_ run: Int) -> PropertyListDictionary {
       [
         "at": .date(Date(timeIntervalSinceReferenceDate: Double(run))), "id": .string("id \(run)"),
-        "seed": .integer(Int64(run)), "log": .array(Array(repeating: .integer(1), count: run)),
+        "seed": .integer(Int64(run)), "log": .array(Array(repeating: 1, count: run)),
         "map": .dictionary(["k\(run)": .real(1)]), "raw": .data([UInt8(run)]),
-        "inner": .dictionary(["id": .string("x\(run)"), "kept": .string("stays")]),
-        "text": .string("in run-\(run), run-\(run + 1)"), "key.run-\(run)": .boolean(true),
-        "key.run-\(run + 1)": .boolean(false),
+        "inner": .dictionary(["id": .string("x\(run)"), "kept": "stays"]),
+        "text": .string("in run-\(run), run-\(run + 1)"), "key.run-\(run)": true, "key.run-\(run + 1)": false,
       ]
     }
     var made = try GoldenContainer(folder, volatile: volatile)
@@ -76,7 +74,7 @@ import Testing
     #expect(try made.findings().isEmpty)
     // Another type, or none, is no other value.
     var wrong = values(5)
-    (wrong["at"], wrong["seed"]) = (.string("now"), nil)
+    (wrong["at"], wrong["seed"]) = ("now", nil)
     try made.set(wrong)
     let findings = try made.findings()
     #expect(findings.map(\.message).sorted() == ["the setting has another type", "the setting is absent"])
@@ -198,7 +196,7 @@ import Testing
   @Test func volatileFilesAndDirectoriesCountByTheirPath() throws {
     let volatile = volatile(files: ["*.log", "/tmp/", "Documents/*.sqlite", "com.example.g.plist"])
     let made = try GoldenContainer(folder, volatile: volatile)
-    try made.set(["a": .integer(1)])
+    try made.set(["a": 1])
     try made.sql("CREATE TABLE t(a)")
     try made.directory.create("Documents/a.log", [1], mode: 0o600)
     try made.directory.create("tmp/one", [1])
@@ -207,7 +205,7 @@ import Testing
     #expect(list.contains("file      -    - volatile Documents/a.log\n"), "\(list)")
     #expect(list.contains("directory -    - volatile tmp\n") && !list.contains("tmp/one"), "\(list)")
     #expect(!FileManager.default.fileExists(atPath: folder("golden/db.sqlite.sql")))
-    try made.set(["a": .integer(2)])
+    try made.set(["a": 2])
     try made.sql("DROP TABLE t")
     try made.directory.replace("Documents/a.log", with: [2, 3], mode: 0o644)
     try made.directory.create("tmp/two", [1])
@@ -220,7 +218,7 @@ import Testing
 
   @Test func aDifferenceLeavesOutWhatIsVolatileInTheGoldensFixture() throws {
     var made = try GoldenContainer(folder)
-    try made.set(["at": .integer(1), "name": .string("Ann")])
+    try made.set(["at": 1, "name": "Ann"])
     try made.sql(
       "CREATE TABLE t(id TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('x', 'one'), ('y', 'two')")
     try made.directory.create("tmp/log", [1], mode: 0o644)
@@ -244,14 +242,14 @@ import Testing
         return comparison.difference
       }
     }
-    try made.set(["at": .integer(7), "name": .string("Ann")])
+    try made.set(["at": 7, "name": "Ann"])
     try made.sql("UPDATE t SET id = 'a' || id")
     try made.directory.replace("tmp/log", with: [2], mode: 0o600)
     try made.directory.createDirectories("Library/Application Support")
     try made.directory.setMode(0o755, of: "Library/Application Support")
     try made.directory.createDirectories("Library/Application Support/.drydock")
     #expect(try difference().isEmpty)
-    try made.set(["at": .integer(7), "name": .string("Bob")])
+    try made.set(["at": 7, "name": "Bob"])
     try made.sql("UPDATE t SET v = 'three' WHERE v = 'two'")
     try made.directory.replace(document, with: Array(#"{"theme":"dark","at":7}"#.utf8), mode: 0o644)
     let found = try difference()

@@ -1,11 +1,9 @@
 import Formats
-import Foundation
 import TestSupport
 import Testing
 
 /// The examples are there to be pasted: they must be YAML, and the scripts in them a shell's.
-@Suite("The guide on pipelines")
-struct PipelineGuideTests {
+@Suite("The guide on pipelines") struct PipelineGuideTests {
   @Test("Its pipelines are YAML, and their scripts are a shell's")
   func examples() throws {
     let guide = try text("Sources/Drydock/Drydock.docc/Pipelines.md")

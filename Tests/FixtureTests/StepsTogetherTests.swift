@@ -19,9 +19,7 @@ import Testing
       sql("\(remade); INSERT INTO T (id, title, rank) SELECT id, title, rank FROM T_old"),
       sql("DROP TABLE T_old", "T_old"),
     ],
-    [
-      sql("\(remade); INSERT INTO T SELECT * FROM T_old WHERE rank > 10"), sql("DROP TABLE T_old", "T_old"),
-    ],
+    [sql("\(remade); INSERT INTO T SELECT * FROM T_old WHERE rank > 10"), sql("DROP TABLE T_old", "T_old")],
     [
       sql(remade), sql("INSERT INTO T (id, title, note) SELECT id, title, note FROM T_old"),
       sql("DROP TABLE T_old", "T_old"),

@@ -29,8 +29,7 @@ import Testing
     files(["K.json": document], "files.patch: {path: Documents/K.json, patch: [{\(operation)}]}")
   }
   private static func update(_ assignments: String) -> Case {
-    files(
-      [:], "sql: {database: notes, up: \"UPDATE K SET \(assignments) WHERE id = 1\"}", rows: document)
+    files([:], "sql: {database: notes, up: \"UPDATE K SET \(assignments) WHERE id = 1\"}", rows: document)
   }
   /// A step that changes the settings of a property list with Python; `d` is the dictionary.
   private static func python(_ code: String) -> String {
@@ -69,9 +68,7 @@ import Testing
     settings("K: [a, bc, def]", python("d['K'] = []")),
     settings("K: {a: x1, b: y2}", python("d['K'].pop('b')")),
     settings("K: !data AAECAwQF", python("d['K'] = d['K'][:2]")), settings("K: Ada", python("d['K'] = ''")),
-    settings(
-      "K: !date 2024-05-06T07:08:09Z",
-      python("d['K'] = d['K'].replace(hour=0, minute=0, second=0)")),
+    settings("K: !date 2024-05-06T07:08:09Z", python("d['K'] = d['K'].replace(hour=0, minute=0, second=0)")),
     settings(
       #"K: '{"version": 1, "data": {"name": "Ada"}}'"#,
       "defaults.document-migrate: {key: K, versions: {2: {steps: [{op: remove, path: /name}]}}}"),
@@ -114,8 +111,7 @@ import Testing
     files(
       ["K.txt": "first words", "K-2.txt": "second words"], shell("cp Documents/K.txt Documents/K-2.txt")),
     files(["K.txt": "some words"], shell("ln -sf note.md Documents/K.txt")),
-    files(
-      ["K.txt": "{\"a\": 1}\n{\"a\": 2}\n"], shell("head -1 Documents/K.txt > t; mv t Documents/K.txt")),
+    files(["K.txt": "{\"a\": 1}\n{\"a\": 2}\n"], shell("head -1 Documents/K.txt > t; mv t Documents/K.txt")),
     patch("op: copy, from: /name, path: /size/w"),
     // Fields of documents in a column.
     update("doc = json_remove(doc, '$.name')"),

@@ -1,10 +1,7 @@
-import DrydockTesting
 import Testing
 
-@Suite("Each check of a fixture fails on what is broken in its way")
-struct SuiteCheckTests {
+@Suite("Each check of a fixture fails on what is broken in its way") struct SuiteCheckTests {
   private let sandbox: SuiteSandbox
-
   init() throws { sandbox = try SuiteSandbox() }
 
   @Test("What is right passes", arguments: [nil, 2])
@@ -172,20 +169,11 @@ struct SuiteCheckTests {
   @Test(
     "A rebuild that loses rows is found, whatever its reason says",
     arguments: [
-      (rebuild(copy), nil), (rebuild(copy, reason: "rebuilt"), nil),
-      (rebuild(copy + " WHERE done = 1"), "3 rows / 2 rows"),
+      // That all other forms are found or harmless, `LossyMigrationTests` shows.
+      (rebuild(copy, reason: "rebuilt"), nil),
       (rebuild(copy + " WHERE done = 1", reason: "rebuilt"), "3 rows / 2 rows"),
       (rebuild(copy + " WHERE done = 1", after: "ALTER TABLE task_new RENAME TO item"), "3 rows / 2 rows"),
       (rebuild(copy, after: "ALTER TABLE task_new RENAME TO item"), nil),
-      (rebuild("DELETE FROM task_new", after: "SELECT 1"), nil),
-      // Renamed first, and dropped under the new name.
-      (
-        rebuild("ALTER TABLE task RENAME TO old")
-          .replacing(
-            "DROP TABLE task;",
-            with: "INSERT INTO task_new (id) SELECT id FROM old WHERE id > 1; DROP TABLE old;"),
-        "3 rows / 2 rows"
-      ),
     ])
   func rebuilt(_ steps: String, _ expected: String?) throws {
     try sandbox.makeSound(recorded: false)
@@ -325,16 +313,13 @@ struct SuiteCheckTests {
   @Test("The order of columns makes no difference, unless the fixture says so")
   func columnOrder() throws {
     try sandbox.makeSound()
-    let sql = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, note TEXT, done INTEGER)"
     try sandbox.migration(
       "0003_notes",
-      Self.rebuild(
-        "INSERT INTO task_new (id, title, done) SELECT id, title, done FROM task",
-        after: "ALTER TABLE task_new RENAME TO task"
-      ).replacing("title TEXT, done INTEGER, note TEXT", with: "title TEXT, note TEXT, done INTEGER")
+      Self.rebuild(Self.copy)
+        .replacing("title TEXT, done INTEGER, note TEXT", with: "title TEXT, note TEXT, done INTEGER")
         + "\n  - files.move: {from: Documents/note.md, to: Documents/Notes/note.md}")
     func found() throws -> [String] { try sandbox.found().filter { $0.contains("golden") } }
-    #expect(try found() == [], "\(sql)")
+    #expect(try found() == [])
     try sandbox.write("Fixtures/fixtures.yaml", "volatile: {column-order: false}\n")
     let told = try found()
     #expect(told.count == 2 && told.allSatisfy { $0.contains("table task: the table definition") }, "\(told)")

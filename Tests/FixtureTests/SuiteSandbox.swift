@@ -59,8 +59,6 @@ final class SuiteSandbox {
     if recorded { try record() }
   }
 
-  // MARK: Making
-
   func write(_ path: String, _ text: String) throws {
     let full = directory(path)
     let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
@@ -95,10 +93,7 @@ final class SuiteSandbox {
       (1...version).map { "- release: \"1.\($0)\"\n  version: \($0)\n  migrations: []\n" }.joined())
   }
 
-  /// Writes the goldens of all fixtures.
   func record() throws { try suite().record() }
-
-  // MARK: Running
 
   func catalog() throws -> MigrationCatalog { try MigrationCatalog.load(directory("Migrations")) }
 

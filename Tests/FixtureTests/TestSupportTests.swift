@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// Tools whose failure would let other tests pass.
-@Suite("The tests' own tools can be trusted")
-struct TestSupportTests {
+@Suite("The tests' own tools can be trusted") struct TestSupportTests {
   @Test("What cannot start is an error, and so is a program that never says the word")
   func failures() throws {
     #expect(throws: SystemFailure.self) { try Command.run("/nowhere/at-all") }

@@ -3,7 +3,6 @@ import AppContainer
 import AppStores
 import ContainerDiff
 import ContainerTransaction
-import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
@@ -11,7 +10,6 @@ import Testing
 
 @testable import MigrationEngine
 
-/// Migrations of an Android app's settings.
 @Suite struct AndroidMigrationTests {
   private static let own: ContainerPath = "shared_prefs/org.example.notes_preferences.xml"
   private static let backup: ContainerPath = "shared_prefs/org.example.notes_preferences.xml.bak"
@@ -36,7 +34,6 @@ import Testing
     var file = SettingsFile(newAt: path.description)
     if path.nameString.hasSuffix(".bak") { file = SettingsFile(format: .sharedPreferences) }
     file.root = values
-    try lab.write(path, "")
     try lab.write(path, file.encoded())
   }
 
@@ -66,7 +63,6 @@ import Testing
   @Test("A rollback keeps what the app has written since")
   func writtenSince() throws {
     try Self.put(lab, Self.own, Self.values)
-    try lab.baseline(0)
     try lab.run("defaults.set: {values: {theme: light, opened: 4}, if-exists: replace}")
     #expect(try lab.settings(Self.own)?["opened"] == .int(4))
     var now = try #require(try lab.settings(Self.own))
@@ -124,21 +120,18 @@ import Testing
     lab.expectFailing(step, message)
   }
 
-  @Test("An int that grows beyond 32 bits becomes a long, with a note; a chosen type needs none")
-  func grows() throws {
-    for path in [Self.own, Self.store] {
-      let lab = try Self.lab()
-      lab.configuration.defaults["standard"] = path
-      try Self.put(lab, path, Self.values)
-      try lab.baseline(0)
-      let all = try lab.run(
-        "  - defaults.set: {values: {opened: 3000000000}, if-exists: replace}\n"
-          + "  - defaults.set: {values: {last_sync: 3000000000, new: 3000000000}, if-exists: replace}\n"
-          + "  - defaults.set: {values: {theme: !long 3000000000}, if-exists: replace}")
-      let notes = all.filter { $0.contains("32 bits") }
-      #expect(notes.count == 1 && notes[0].contains("`opened`: the value does not fit"), "\(notes)")
-      #expect(try lab.settings(path)?["opened"] == .long(3_000_000_000))
-    }
+  @Test(
+    "An int that grows beyond 32 bits becomes a long, with a note; a chosen type needs none",
+    arguments: [own, store])
+  func grows(_ path: ContainerPath) throws {
+    lab.configuration.defaults["standard"] = path
+    try Self.put(lab, path, Self.values)
+    let notes = try lab.run(
+      "defaults.set: {values: {opened: 3000000000}, if-exists: replace}",
+      "defaults.set: {values: {last_sync: 3000000000, new: 3000000000}, if-exists: replace}",
+      "defaults.set: {values: {theme: !long 3000000000}, if-exists: replace}")
+    expectOne(notes.filter { $0.contains("32 bits") }, "`opened`: the value does not fit")
+    #expect(try lab.settings(path)?["opened"] == .long(3_000_000_000))
   }
 
   @Test(
@@ -154,15 +147,12 @@ import Testing
     lab.expectFailing("defaults.set: {suite: damaged, values: {a: 1}}", "is corrupt")
     let before = try lab.bytes(path)
     let notes = try lab.run(
-      """
-        - defaults.set: {values: {fresh: 1}}
-        - files.write: {path: files/a.txt, text: hi}
-        - defaults.rename: {suite: damaged, keys: {x: y}, if-damaged: reset}
-        - defaults.set: {suite: damaged, values: {a: 1}, if-damaged: reset}
-      """)
+      "defaults.set: {values: {fresh: 1}}", "files.write: {path: files/a.txt, text: hi}",
+      "defaults.rename: {suite: damaged, keys: {x: y}, if-damaged: reset}",
+      "defaults.set: {suite: damaged, values: {a: 1}, if-damaged: reset}")
     #expect(try lab.settings(path) == ["a": .int(1)] && lab.settings(Self.own)?["fresh"] == .int(1))
     #expect(notes.contains { $0.contains("it counts as having no settings") }, "\(notes)")
-    _ = try lab.rollback(to: 0)
+    try lab.rollback(to: 0)
     #expect(try lab.bytes(path) == before)
   }
 
@@ -180,19 +170,15 @@ import Testing
       ("defaults.set: {values: {tags: [a]}, if-exists: replace}", "tags", .set(["a"])),
       ("defaults.set: {values: {wide: 3000000000}}", "wide", .long(3_000_000_000)),
       ("defaults.rename: {keys: {tags: labels}}", "labels", .set(["home", "work"])),
-    ] as [(String, String, PropertyListValue)])
-  func types(_ step: String, _ key: String, _ value: PropertyListValue) throws {
-    for path in [Self.own, Self.store] {
-      let lab = try Self.lab()
-      lab.configuration.defaults["standard"] = path
-      try Self.put(lab, path, Self.values)
-      let before = try lab.bytes(path)
-      try lab.baseline(0)
-      try lab.run(step)
-      #expect(try lab.settings(path)?[key] == value)
-      try lab.rollback(to: 0, down: true)
-      #expect(try lab.bytes(path) == before)
-    }
+    ] as [(String, String, PropertyListValue)], [own, store])
+  func types(_ row: (step: String, key: String, value: PropertyListValue), _ path: ContainerPath) throws {
+    lab.configuration.defaults["standard"] = path
+    try Self.put(lab, path, Self.values)
+    let before = try lab.bytes(path)
+    try lab.run(row.step)
+    #expect(try lab.settings(path)?[row.key] == row.value)
+    try lab.rollback(to: 0, down: true)
+    #expect(try lab.bytes(path) == before)
   }
 
   @Test("A suite is the file of its name; where both exist, or none, the step has to say which")
@@ -201,11 +187,8 @@ import Testing
       "defaults.set: {suite: settings, values: {a: 1}}",
       "neither of the settings files `shared_prefs/settings.xml` and `\(Self.store)` exists")
     try Self.put(lab, Self.store, ["a": .long(1)])
-    let stored = try lab.tried("defaults.set: {suite: settings, values: {a: 2}, if-exists: replace}") {
-      stage, _ in
-      try stage.settings(Self.store)
-    }
-    #expect(stored == ["a": .long(2)])
+    let replaced = "defaults.set: {suite: settings, values: {a: 2}, if-exists: replace}"
+    #expect(try lab.settings(Self.store, after: replaced) == ["a": .long(2)])
     try Self.put(lab, "shared_prefs/settings.xml", [:])
     lab.expectFailing("defaults.set: {suite: settings, values: {a: 1}}", "both settings files")
   }
@@ -214,7 +197,6 @@ import Testing
   private static let overwritten: String = """
       - files.write: {path: \(own), text: '<map><string name="k">MAIN</string></map>', if-exists: replace}
       - files.write: {path: \(backup), text: '<map><string name="k">BAK</string></map>', if-exists: replace}
-
     """
 
   /// The main file before, its previous version, the step, and the settings afterwards.
@@ -238,7 +220,6 @@ import Testing
       }
       if let main { try lab.write(Self.own, main) }
       if let previous { try Self.put(lab, Self.backup, previous) }
-      try lab.baseline(0)
       let before = try states()
       try lab.run(step)
       let after = try states()
@@ -282,33 +263,28 @@ import Testing
       "defaults.copy: {keys: {a: c}, to: {file: shared_prefs/other.xml}}",
       "defaults.move: {keys: {a: c}, to: {file: files/datastore/other.preferences_pb}}",
       "defaults.copy: {keys: [a], to: {file: files/other.plist}}",
-    ])
-  func notTransferable(_ step: String) throws {
-    for path in [Self.own, Self.store] {
-      let lab = try Self.lab()
-      lab.configuration.defaults["standard"] = path
-      try lab.write(path, "<map><later name='a'>x</later><int name='b' value='1' /></map>")
-      if path == Self.store {
-        // A field 3 beside the value of `a`.
-        let bytes: [UInt8] = [
-          0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1, 0x0A, 7, 0x0A, 1, 0x62, 0x12, 2, 0x08, 1,
-        ]
-        try lab.write(path, bytes)
-      }
-      let error = lab.failing(step)
-      #expect(
-        error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
-      #expect(error.contains("the setting `"), "\(error)")
+    ], [own, store])
+  func notTransferable(_ step: String, _ path: ContainerPath) throws {
+    lab.configuration.defaults["standard"] = path
+    try lab.write(path, "<map><later name='a'>x</later><int name='b' value='1' /></map>")
+    if path == Self.store {
+      // A field 3 beside the value of `a`.
+      let bytes: [UInt8] = [
+        0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1, 0x0A, 7, 0x0A, 1, 0x62, 0x12, 2, 0x08, 1,
+      ]
+      try lab.write(path, bytes)
     }
+    let error = lab.failing(step)
+    #expect(
+      error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
+    #expect(error.contains("the setting `"), "\(error)")
   }
 
   @Test("A rollback does not lose fields of a later version: after changes of the app it is a conflict")
   func rolledBackFields() throws {
     lab.configuration.defaults["standard"] = Self.store
-    try lab.write(Self.store, "")
     let bytes: [UInt8] = [0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1]
     try lab.write(Self.store, bytes)
-    try lab.baseline(0)
     try lab.run("files.write: {path: \(Self.store), text: '', if-exists: replace}")
     try Self.put(lab, Self.store, ["new": true])
     #expect(failure { try lab.rollback() }.code != nil)
@@ -326,7 +302,6 @@ import Testing
     #expect(settings.map(\.key) == ["a", "b"] && settings.allSatisfy { $0.file == Self.own })
   }
 
-  /// A copy of the container as it is.
   private static func snapshot(_ lab: Lab) throws -> String {
     let copy = lab.directory("copy")
     try FileManager.default.copyItem(atPath: lab.directory("container"), toPath: copy)
@@ -358,7 +333,6 @@ import Testing
     ] {
       #expect(lab.failing(step).contains("keystore"), "\(step)")
     }
-    try lab.baseline(0)
     try lab.run("files.move: {from: \(path), to: shared_prefs/hidden.xml}")
     #expect(try lab.bytes("shared_prefs/hidden.xml") == before)
     try lab.rollback()
@@ -372,20 +346,18 @@ import Testing
     #expect(difference.settings.isEmpty && difference.files.map(\.path) == [path])
   }
 
-  @Test("A version marker is an `int` as the app reads it, or keeps the type that it has")
-  func versionMarker() throws {
-    for (path, first) in [(Self.own, PropertyListValue.int(1)), (Self.store, .long(1))] {
-      let lab = try Self.lab()
-      lab.configuration.defaults["standard"] = path
-      lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"), at: [1: 1, 2: 2])]
-      try Self.put(lab, path, ["schema": first])
-      try lab.migration("0001_a.yaml", "steps: []")
-      try lab.migration("0002_b.yaml", step: "defaults.set: {values: {b: true}}")
-      let report = try lab.migrate()
-      #expect(report.migrations.count == 1)
-      let expected: PropertyListValue = path == Self.own ? .int(2) : .long(2)
-      #expect(try lab.settings(path) == ["schema": expected, "b": true])
-    }
+  @Test(
+    "A version marker is an `int` as the app reads it, or keeps the type that it has",
+    arguments: [(own, .int(1), .int(2)), (store, .long(1), .long(2))]
+      as [(ContainerPath, PropertyListValue, PropertyListValue)])
+  func versionMarker(_ path: ContainerPath, _ first: PropertyListValue, _ second: PropertyListValue) throws {
+    lab.configuration.defaults["standard"] = path
+    lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"), at: [1: 1, 2: 2])]
+    try Self.put(lab, path, ["schema": first])
+    try lab.migration("0001_a.yaml", "steps: []")
+    try lab.migration("0002_b.yaml", step: "defaults.set: {values: {b: true}}")
+    #expect(try lab.migrate().migrations.count == 1)
+    #expect(try lab.settings(path) == ["schema": second, "b": true])
   }
 
   @Test("A file that a step does not change is not rewritten")
@@ -394,13 +366,9 @@ import Testing
     let bytes: [UInt8] = [
       0x0A, 7, 0x0A, 1, 0x7A, 0x12, 2, 0x08, 1, 0x0A, 7, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x78, 1,
     ]
-    try lab.write(Self.store, "")
     try lab.write(Self.store, bytes)
-    let after = try lab.tried(
-      "  - defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}\n"
-    ) { stage, _ in
-      try stage.read(Self.store)
-    }
+    let step = "defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}"
+    let after = try lab.tried(step) { stage, _ in try stage.read(Self.store) }
     #expect(after == bytes)
   }
 
@@ -415,9 +383,8 @@ import Testing
     try Self.put(lab, Self.backup, values)
     let before = try lab.bytes(Self.backup)
     lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-    try lab.baseline(0)
     try lab.run(
-      "  - vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}")
+      "vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}")
     #expect(try lab.settings(Self.own) == Self.values)
     #expect(try lab.files(with: secret) == [])
     try lab.rollback()

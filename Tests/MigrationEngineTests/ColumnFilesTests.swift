@@ -10,7 +10,6 @@ import Testing
 /// Values of a column that become files, and the other way round.
 @Suite("Columns and files") struct ColumnFilesTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   static let photos = """
@@ -39,14 +38,14 @@ import Testing
     }
   }
 
-  private func files(_ stage: StagedContainer, _ directory: ContainerPath = "Library/Images") throws
-    -> [String]
-  {
-    try stage.children(of: directory).map { "\($0.nameString) \(try stage.read($0))" }
+  private func files(_ stage: StagedContainer) throws -> [String] {
+    try stage.children(of: "Library/Images").map { "\($0.nameString) \(try stage.read($0))" }
   }
 
-  private static let export =
-    "files.export-column: {database: notes, table: photo, column: image, to: \"'Library/Images/' || id || '.bin'\", replace-with: "
+  private static func export(to path: String = "'Library/Images/' || id || '.bin'", _ rest: String) -> String
+  {
+    "files.export-column: {database: notes, table: photo, column: image, to: \"\(path)\", \(rest)}"
+  }
 
   @Test("Each value becomes a file, and the revert gives the values back")
   func export() throws {
@@ -56,7 +55,7 @@ import Testing
       }, "null": ["1|NULL", "2|NULL", "3|NULL", "4|NULL"],
     ]
     for replacement in ["path", "null", "keep"] {
-      try with(Self.export + "\(replacement)}") { test in
+      try with(Self.export("replace-with: \(replacement)")) { test in
         let before = try rows(test.stage)
         #expect(try test.apply() == [])
         #expect(try files(test.stage) == ["1.bin [0, 1, 255]", "2.bin [116, 101, 120, 116]", "4.bin []"])
@@ -70,7 +69,7 @@ import Testing
 
   @Test("What the app changed since is moved back, or stays with a note")
   func revertOfChanges() throws {
-    try with(Self.export + "path}") { test in
+    try with(Self.export("replace-with: path")) { test in
       _ = try test.apply()
       try test.write("Library/Images/1.bin", "newer")
       try test.stage.remove("Library/Images/2.bin")
@@ -93,32 +92,24 @@ import Testing
 
   @Test("What exists is kept, replaced or refused; the same content is no conflict")
   func existing() throws {
-    let step =
-      "files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/taken.bin'\", where: id = 1, replace-with: null"
-    try with(step + "}") { test in
-      var said = ""
-      do { _ = try test.apply() } catch let failure as StepFailure { said = failure.message }
-      #expect(said.contains("exists already: say `if-exists"), "\(said)")
+    func with(
+      _ ifExists: String, setUp: (Lab) throws -> Void = { _ in }, _ body: (inout StepLab) throws -> Void
+    ) throws {
+      let rest = "where: id = 1, replace-with: null\(ifExists)"
+      try self.with(Self.export(to: "'Documents/taken.bin'", rest), setUp: setUp, body)
     }
-    try with(step + ", if-exists: keep}") { test in
-      let notes = try test.apply()
-      #expect(notes == ["`Documents/taken.bin` exists already: kept, and row 1 too"])
+    try with("") { test in expectFailure("exists already: say `if-exists") { try test.apply() } }
+    try with(", if-exists: keep") { test throws in
+      #expect(try test.apply() == ["`Documents/taken.bin` exists already: kept, and row 1 too"])
       #expect(try rows(test.stage).first?.contains("NULL") == false)
       #expect(try test.stage.text("Documents/taken.bin") == "there")
     }
-    try with(step + ", if-exists: replace}") { test in
-      let notes = try test.apply()
-      #expect(notes == [])
+    try with(", if-exists: replace") { test throws in
+      #expect(try test.apply() == [])
       #expect(try test.stage.read("Documents/taken.bin") == [0, 1, 255])
     }
-    try with(
-      step + "}",
-      setUp: {
-        try Data([0, 1, 255]).write(to: URL(fileURLWithPath: $0.directory("container/Documents/taken.bin")))
-      }
-    ) { test in
-      let notes = try test.apply()
-      #expect(notes == [])
+    try with("", setUp: { try $0.write("Documents/taken.bin", [0, 1, 255]) }) { test throws in
+      #expect(try test.apply() == [])
       #expect(try rows(test.stage).first == "1|NULL")
       #expect(try test.revert() == [])
       #expect(try test.stage.read("Documents/taken.bin") == [0, 1, 255])
@@ -131,8 +122,7 @@ import Testing
     try lab.write("Documents/1.bin", "old")
     try lab.baseline(0)
     let before = try lab.tree()
-    let step =
-      "files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/' || id || '.bin'\", replace-with: path, if-exists: replace}"
+    let step = Self.export(to: "'Documents/' || id || '.bin'", "replace-with: path, if-exists: replace")
     try lab.run(step)
     #expect(
       try lab.column("SELECT image FROM photo WHERE id = 1", in: Lab.oldDatabase) == ["Documents/1.bin"])
@@ -150,7 +140,7 @@ import Testing
     )
     try lab.baseline(0)
     let before = try lab.tree()
-    expectFailure("photo.image: not this row") { try lab.run("  - " + Self.export + "null}\n") }
+    expectFailure("photo.image: not this row") { try lab.run(Self.export("replace-with: null")) }
     #expect(try lab.tree().differences(from: before) == [])
   }
 
@@ -180,9 +170,7 @@ import Testing
     try lab.baseline(0)
     let before = try lab.tree()
     for ifExists in ["fail", "replace"] {
-      let step =
-        "files.export-column: {database: notes, table: photo, column: image, replace-with: null, if-exists: \(ifExists), to: \"\(expression)\"}"
-      let error = lab.failing(step)
+      let error = lab.failing(Self.export(to: expression, "replace-with: null, if-exists: \(ifExists)"))
       #expect(words.split(separator: "|").contains { error.contains($0) }, "\(error)")
       #expect(error.hasPrefix("0001_test.yaml:2:"), "\(error)")
     }
@@ -210,8 +198,8 @@ import Testing
     ])
   func otherRefusals(_ arguments: String, _ sql: String, _ message: String) throws {
     try lab.database(Lab.oldDatabase, sql)
-    lab.expectFailing(
-      "files.export-column: {database: notes, \(arguments), to: \"'x'\", replace-with: null}", message)
+    let rest = "to: \"'x'\", replace-with: null"
+    lab.expectFailing("files.export-column: {database: notes, \(arguments), \(rest)}", message)
   }
 
   private static let paths = """
@@ -221,35 +209,29 @@ import Testing
   private static let load =
     "files.import-column: {database: notes, table: photo, column: image, from: image, files: "
 
-  @Test("Files become values, and the revert makes them files again")
-  func load() throws {
-    for after in ["remove", "keep"] {
-      try Lab.with { lab in
-        try lab.database(Lab.oldDatabase, Self.paths)
-        try lab.write("Documents/one.bin", "one")
-        chmod(lab.path("Documents/one.bin"), 0o640)
-        try lab.baseline(0)
-        let before = try lab.tree()
-        let notes = try lab.run("  - " + Self.load + "\(after)}\n")
-        #expect(
-          notes.count == 1 && notes[0].hasSuffix("row 3: `Documents/none.bin` does not exist: skipped"),
-          "\(notes)")
-        let quoted = { try lab.column("SELECT quote(image) FROM photo", in: Lab.oldDatabase) }
-        #expect(try quoted() == ["X'6F6E65'", "NULL", "'Documents/none.bin'"])
-        #expect(try lab.exists("Documents/one.bin") == (after == "keep"))
-        #expect(try lab.revert() == [])
-        #expect(try quoted() == ["'Documents/one.bin'", "NULL", "'Documents/none.bin'"])
-        // The file itself comes back, with its mode and times.
-        let now = try lab.tree()
-        #expect(now.differences(from: before).filter { $0.contains("one.bin") } == [])
-      }
-    }
+  @Test("Files become values, and the revert makes them files again", arguments: ["remove", "keep"])
+  func load(_ after: String) throws {
+    try lab.database(Lab.oldDatabase, Self.paths)
+    try lab.write("Documents/one.bin", "one")
+    chmod(lab.path("Documents/one.bin"), 0o640)
+    try lab.baseline(0)
+    let before = try lab.tree()
+    let notes = try lab.run(Self.load + "\(after)}")
+    expectOne(notes, end: "row 3: `Documents/none.bin` does not exist: skipped")
+    let quoted = { try lab.column("SELECT quote(image) FROM photo", in: Lab.oldDatabase) }
+    #expect(try quoted() == ["X'6F6E65'", "NULL", "'Documents/none.bin'"])
+    #expect(try lab.exists("Documents/one.bin") == (after == "keep"))
+    #expect(try lab.revert() == [])
+    #expect(try quoted() == ["'Documents/one.bin'", "NULL", "'Documents/none.bin'"])
+    // The file itself comes back, with its mode and times.
+    let now = try lab.tree()
+    #expect(now.differences(from: before).filter { $0.contains("one.bin") } == [])
   }
 
   @Test("What the app wrote since goes into the file, and what is in the way stays")
   func revertOfLoad() throws {
-    try with(Self.load + "remove}", sql: Self.paths, setUp: { try $0.write("Documents/one.bin", "one") }) {
-      test in
+    let setUp = { (lab: Lab) throws in try lab.write("Documents/one.bin", "one") }
+    try with(Self.load + "remove}", sql: Self.paths, setUp: setUp) { test in
       _ = try test.apply()
       try test.stage.writeDatabase(at: Lab.oldDatabase) {
         try $0.execute(sql: "UPDATE photo SET image = x'4e' WHERE id = 1")
@@ -257,8 +239,7 @@ import Testing
       #expect(try test.revert() == [])
       #expect(try test.stage.text("Documents/one.bin") == "N")
     }
-    try with(Self.load + "remove}", sql: Self.paths, setUp: { try $0.write("Documents/one.bin", "one") }) {
-      test in
+    try with(Self.load + "remove}", sql: Self.paths, setUp: setUp) { test in
       _ = try test.apply()
       try test.write("Documents/one.bin", "other")
       #expect(try test.revert() == ["`Documents/one.bin` has another content: kept, and row 1 too"])
@@ -307,36 +288,27 @@ import Testing
       Lab.oldDatabase,
       "CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, NULL);")
     try content.write(to: URL(fileURLWithPath: lab.path("Documents/big.bin")))
-    try lab.baseline(0)
-    try lab.migration(
-      "0001_a.yaml",
-      step:
-        "files.import-column: {database: notes, table: photo, column: image, from: \"'Documents/big.bin'\", files: remove}"
-    )
-    try lab.migrate()
+    let file = "from: \"'Documents/big.bin'\", files: remove"
+    try lab.run("files.import-column: {database: notes, table: photo, column: image, \(file)}")
     #expect(try lab.query(Lab.oldDatabase, "SELECT image FROM photo").first?[0] as Data? == content)
     #expect(try !lab.exists("Documents/big.bin"))
-    try lab.migration(
-      "0002_b.yaml",
-      step:
-        "files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/again.bin'\", replace-with: null}"
-    )
+    try lab.migration("0002_b.yaml", step: Self.export(to: "'Documents/again.bin'", "replace-with: null"))
     try lab.migrate()
     #expect(try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/again.bin"))) == content)
   }
 
   @Test("`validate` finds errors in the expressions, where the migrations make the table")
   func validation() throws {
+    let made =
+      "sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}"
     try lab.migration(
       "0001_a.yaml",
-      """
-      steps:
-        - sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}
-        - files.export-column: {database: nots, table: photo, column: image, to: "'x' ||", replace-with: keep}
-        - files.export-column: {database: notes, table: photo, column: image, to: "'x' || id"}
-        - files.import-column: {database: notes, table: photo, column: image, from: image, files: burn}
-
-      """)
+      steps: [
+        made,
+        "files.export-column: {database: nots, table: photo, column: image, to: \"'x' ||\", replace-with: keep}",
+        "files.export-column: {database: notes, table: photo, column: image, to: \"'x' || id\"}",
+        "files.import-column: {database: notes, table: photo, column: image, from: image, files: burn}",
+      ])
     let texts = try lab.problems()
     #expect(
       zip(
@@ -348,15 +320,7 @@ import Testing
           "0001_a.yaml:5:93: `files` of files.import-column is one of remove, keep",
         ]
       ).allSatisfy { $0.hasPrefix($1) } && texts.count == 4, "\(texts)")
-    try lab.migration(
-      "0001_a.yaml",
-      """
-      steps:
-        - sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}
-        - files.export-column: {database: notes, table: photo, column: image, to: "'x' || idd", replace-with: keep}
-
-      """)
-    let column = try lab.problems()
-    #expect(column.count == 1 && column[0].contains("0001_a.yaml:3:77: no such column: idd"), "\(column)")
+    try lab.migration("0001_a.yaml", steps: [made, Self.export(to: "'x' || idd", "replace-with: keep")])
+    expectOne(try lab.problems(), "0001_a.yaml:3:77: no such column: idd")
   }
 }

@@ -6,10 +6,8 @@ import Testing
 
 @testable import MigrationEngine
 
-/// Settings that SQLite computes.
 @Suite("defaults.compute") struct ComputeDefaultsTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   @Test(
@@ -72,24 +70,20 @@ import Testing
         "an integer, not a date"),
       .gives("{key: n, value: ':n / 2.0'}", ["n": 1], ["n": 0.5]),
       .gives("{key: b, value: \"'x'\", if-exists: keep}", ["b": true], ["b": true], "kept"),
-      // What is missing.
       .gives("{key: a, value: ':b'}", ["c": 1], ["c": 1], "`b` does not exist: skipped"),
       .fails("{key: a, value: ':b', if-missing: fail}", ["c": 1], "the setting `b` does not exist"),
       .gives("{key: a, value: \"coalesce(:b, 'none')\", if-missing: null}", ["c": 1], ["c": 1, "a": "none"]),
       .gives("{values: {a: ':b', d: ':c'}}", ["c": 1], ["c": 1, "d": 1], "`b` does not exist: skipped"),
-      // What exists.
       .fails("{key: a, value: '2'}", ["a": 1], "the setting `a` exists already"),
       .gives("{key: a, value: '1'}", ["a": 1], ["a": 1]),
       .gives("{key: a, value: '2', if-exists: keep}", ["a": 1], ["a": 1], "kept"),
       .gives("{key: a, value: '2', if-exists: replace}", ["a": 1], ["a": 2]),
-      // NULL.
       .fails("{key: a, value: 'NULL'}", ["a": 1], "gives NULL: say `if-null: keep`"),
       .gives(
         "{key: a, value: 'nullif(:a, 1)', if-null: delete}", ["a": 1, "b": 2], ["b": 2], "gives NULL: deleted"
       ),
       .gives(
         "{key: a, value: 'nullif(:a, 1)', if-null: keep}", ["a": 1], ["a": 1], "gives NULL: left unchanged"),
-      // Types.
       .fails(
         "{key: a, value: '1.0', type: integer}", [:], "gives a real, not an integer: write CAST(… AS INTEGER)"
       ),
@@ -144,21 +138,18 @@ import Testing
     let before: PropertyListDictionary = [
       "i": .int(1), "l": .long(1), "f": .single(0.5), "s": .set(["b", "a"]), "t": "x", "b": true,
     ]
-    try RawFiles.createDirectories(lab.path("shared_prefs"))
-    try Data(SettingsFile(format: .sharedPreferences, root: before).encoded()).write(
-      to: URL(fileURLWithPath: lab.path("shared_prefs/notes.xml")))
+    try lab.write("shared_prefs/notes.xml", SettingsFile(format: .sharedPreferences, root: before).encoded())
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
-    let after = try lab.tried(
-      """
-        - defaults.compute: {key: i, value: ':i + 1', suite: android}
-        - defaults.compute: {key: l, value: ':l + 1', suite: android}
-        - defaults.compute: {key: f, value: ':f * 3', suite: android}
-        - defaults.compute: {key: s, value: "json_insert(:s, '$[#]', 'c')", suite: android}
-        - defaults.compute: {key: b, value: 'NOT :b', suite: android}
-        - sql: {database: notes, defaults: {suite: android}, up: "UPDATE defaults SET value = value + 1 WHERE type IN ('int', 'long', 'float'); INSERT INTO defaults VALUES ('new', 'long', 1)", down: SELECT 1}
-
-      """
-    ) { stage, _ in try stage.settings("shared_prefs/notes.xml") }
+    let after = try lab.settings(
+      "shared_prefs/notes.xml",
+      after: """
+          - defaults.compute: {key: i, value: ':i + 1', suite: android}
+          - defaults.compute: {key: l, value: ':l + 1', suite: android}
+          - defaults.compute: {key: f, value: ':f * 3', suite: android}
+          - defaults.compute: {key: s, value: "json_insert(:s, '$[#]', 'c')", suite: android}
+          - defaults.compute: {key: b, value: 'NOT :b', suite: android}
+          - sql: {database: notes, defaults: {suite: android}, up: "UPDATE defaults SET value = value + 1 WHERE type IN ('int', 'long', 'float'); INSERT INTO defaults VALUES ('new', 'long', 1)", down: SELECT 1}
+        """)
     #expect(
       after == [
         "i": .int(3), "l": .long(3), "f": .single(2.5), "s": .set(["a", "b", "c"]), "t": "x", "b": false,
@@ -213,8 +204,7 @@ import Testing
     for changes in [false, true] {
       try Lab.with { lab in
         try lab.set(before)
-        var test = try StepLab(lab, "defaults.compute: \(step)")
-        _ = try test.apply()
+        let test = try lab.applied("defaults.compute: \(step)")
         let after = try test.stage.settings() ?? [:]
         #expect(after != before)
         if changes {
@@ -237,9 +227,8 @@ import Testing
     try lab.set(["n": 10])
     try lab.baseline(0)
     try lab.migration(
-      "0001_a.yaml",
-      "steps:\n  - defaults.compute: {key: n, value: ':n * 2'}\ndown:\n  - defaults.compute: {key: n, value: ':n / 2'}\n"
-    )
+      "0001_a.yaml", steps: ["defaults.compute: {key: n, value: ':n * 2'}"],
+      ["down": ["defaults.compute: {key: n, value: ':n / 2'}"]])
     try lab.migrate()
     try lab.app(sets: "n", 50)
     try lab.rollback(down: true)
@@ -264,8 +253,7 @@ import Testing
     ])
   func validation(_ step: String, _ place: String, _ words: String) throws {
     try lab.migration("0001_a.yaml", step: "defaults.compute: \(step)")
-    let texts = try lab.problems()
-    #expect(texts.count == 1 && texts[0].hasPrefix(place) && texts[0].contains(words), "\(texts)")
+    expectOne(try lab.problems(), words, start: place)
   }
 
   @Test("A text that is only like a time is no time")

@@ -4,7 +4,6 @@ import Cryptography
 import Foundation
 import Testing
 
-/// Vault items that SQLite computes, access control, and the synchronizable flag.
 @Suite("Values and attributes of vault items") struct ComputeVaultTests {
   private static let canary = "canary-[012345"
 
@@ -42,60 +41,51 @@ import Testing
     }
   }
 
+  /// What `vault.compute` makes of the user, or of the item that it names itself.
+  private func computed(_ arguments: String, of account: String) throws -> String {
+    let item = arguments.hasPrefix("service: ") ? "" : "service: notes, account: \(account), value: "
+    return try outcome("vault.compute: {\(item)\(arguments)}")
+  }
   @Test(
     "Values are computed from items",
     arguments: [
-      ("{service: notes, account: user, value: 'upper(:value)'}", "ADA"),
+      ("'upper(:value)'", "ADA"),
+      ("\":service || '/' || :account || '=' || :value\"", "notes/user=ada"),
       (
-        "{service: notes, account: user, value: \":service || '/' || :account || '=' || :value\"}",
-        "notes/user=ada"
-      ),
-      (
-        "{service: notes, account: user, value: \"json_object('u', :value, 'p', :p)\", parameters: {p: {service: notes, account: password}}}",
+        "\"json_object('u', :value, 'p', :p)\", parameters: {p: {service: notes, account: password}}",
         "{\"u\":\"ada\",\"p\":\"\(canary)\"}"
       ),
-      ("{service: notes, account: user, value: 'CAST(length(:value) AS TEXT)'}", "3"),
-      ("{service: notes, account: user, value: 'typeof(:b)', parameters: {b: {service: bin}}}", "blob"),
-      ("{service: notes, account: user, value: ':b', parameters: {b: {service: bin}}}", "[0, 255]"),
-      (
-        "{service: notes, account: user, value: ':x', if-null: keep, if-missing: null, parameters: {x: {service: none}}}",
-        "ada"
-      ),
-      ("{service: notes, account: user, value: 'NULL', if-null: delete}", "absent"),
-      ("{service: notes, account: user, value: ':x', parameters: {x: {service: none}}}", "ada"),
-      ("{service: none, value: ':value'}", "ada"),
-      ("{service: notes, account: user, value: 'coalesce(:label, :access_group, 9) || 1'}", "91"),
+      ("'CAST(length(:value) AS TEXT)'", "3"),
+      ("'typeof(:b)', parameters: {b: {service: bin}}", "blob"),
+      ("':b', parameters: {b: {service: bin}}", "[0, 255]"),
+      ("':x', if-null: keep, if-missing: null, parameters: {x: {service: none}}", "ada"),
+      ("'NULL', if-null: delete", "absent"), ("':x', parameters: {x: {service: none}}", "ada"),
+      ("service: none, value: ':value'", "ada"),
+      ("'coalesce(:label, :access_group, 9) || 1'", "91"),
     ])
   func compute(_ arguments: String, _ value: String) throws {
-    #expect(try outcome("vault.compute: \(arguments)") == value)
+    #expect(try computed(arguments, of: "user") == value)
   }
 
   @Test(
     "What fails says why, and never a value",
     arguments: [
-      ("{service: notes, account: password, value: 'json(:value)'}", "cannot be computed: malformed JSON"),
-      ("{service: notes, account: password, value: \"json_extract('{}', :value)\"}", "cannot evaluate it"),
-      ("{service: notes, account: password, value: '1'}", "gives an integer, not text: write CAST"),
-      ("{service: notes, account: password, value: 'NULL'}", "gives NULL: say `if-null"),
-      ("{service: notes, account: password, value: ':valu'}", "`:valu` is unknown: use `:value`"),
+      ("'json(:value)'", "cannot be computed: malformed JSON"),
+      ("\"json_extract('{}', :value)\"", "cannot evaluate it"),
+      ("'1'", "gives an integer, not text: write CAST"), ("'NULL'", "gives NULL: say `if-null"),
+      ("':valu'", "`:valu` is unknown: use `:value`"),
+      ("':x', parameters: {x: {service: none}}, if-missing: fail", "no vault item has service `none`"),
+      ("':x', parameters: {x: {service: notes}}", "is the value of one vault item, and 3 have"),
+      ("service: none, value: ':value', if-missing: fail", "no vault item has service `none`"),
+      ("':value || random()'", "random gives another value"),
+      ("service: notes, value: ':value', parameters: {value: {service: bin}}", "`:value` has a meaning"),
       (
-        "{service: notes, account: password, value: ':x', parameters: {x: {service: none}}, if-missing: fail}",
-        "no vault item has service `none`"
-      ),
-      (
-        "{service: notes, account: password, value: ':x', parameters: {x: {service: notes}}}",
-        "is the value of one vault item, and 3 have"
-      ),
-      ("{service: none, value: ':value', if-missing: fail}", "no vault item has service `none`"),
-      ("{service: notes, account: password, value: ':value || random()'}", "random gives another value"),
-      ("{service: notes, value: ':value', parameters: {value: {service: bin}}}", "`:value` has a meaning"),
-      (
-        "{service: notes, account: password, value: \"(WITH c(x) AS (SELECT :value UNION ALL SELECT x FROM c) SELECT max(x) FROM c)\"}",
+        "\"(WITH c(x) AS (SELECT :value UNION ALL SELECT x FROM c) SELECT max(x) FROM c)\"",
         "does not end within"
       ),
     ])
   func failures(_ arguments: String, _ words: String) throws {
-    let said = try outcome("vault.compute: \(arguments)")
+    let said = try computed(arguments, of: "password")
     #expect(said.contains(words) && !said.contains("canary"), "\(said)")
   }
 
@@ -141,9 +131,8 @@ import Testing
   @Test("The values are in no file of Drydock's state")
   func state() throws {
     try with { lab in
-      try lab.run(
-        "  - vault.compute: {service: notes, account: user, value: ':p', parameters: {p: {service: notes, account: password}}}\n"
-      )
+      let password = "{p: {service: notes, account: password}}"
+      try lab.run("vault.compute: {service: notes, account: user, value: ':p', parameters: \(password)}")
       #expect(try lab.files(with: Self.canary) == [])
     }
   }

@@ -14,14 +14,12 @@ struct CoreDataStore {
   static let withTag = hashes(["Note": 9, "Photo": 2, "Sketch": 3, "Tag": 4])
 
   static let metadata: PropertyListDictionary = [
-    "NSStoreType": .string("SQLite"), "NSPersistenceFrameworkVersion": .integer(1414),
-    "NSStoreModelVersionHashes": .dictionary(first), "NSStoreModelVersionHashesVersion": .integer(3),
-    "NSStoreModelVersionIdentifiers": .array([.string("")]),
-    "NSStoreModelVersionHashesDigest": .string("old"), "NSStoreModelVersionChecksumKey": .string("old"),
-    "com.example.note": .string("kept"),
+    "NSStoreType": "SQLite", "NSPersistenceFrameworkVersion": 1414,
+    "NSStoreModelVersionHashes": .dictionary(first), "NSStoreModelVersionHashesVersion": 3,
+    "NSStoreModelVersionIdentifiers": .array([""]), "NSStoreModelVersionHashesDigest": "old",
+    "NSStoreModelVersionChecksumKey": "old", "com.example.note": "kept",
   ]
 
-  /// The statements that make it.
   static func sql(_ metadata: PropertyListDictionary = metadata) throws -> String {
     let bytes = try PropertyListFile(root: metadata).encoded()
     let plist = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -44,11 +42,11 @@ struct CoreDataStore {
   /// The VersionInfo.plist of a model with three versions.
   static func versionInfo(_ change: (inout PropertyListDictionary) -> Void = { _ in }) throws -> String {
     var root: PropertyListDictionary = [
-      "NSManagedObjectModel_CurrentVersionName": .string("Notes 2"),
+      "NSManagedObjectModel_CurrentVersionName": "Notes 2",
       "NSManagedObjectModel_VersionHashes": .dictionary([
         "Notes": .dictionary(first), "Notes 2": .dictionary(second), "Notes 3": .dictionary(withTag),
       ]),
-      "NSManagedObjectModel_VersionChecksums": .dictionary(["Notes 2": .string("listed")]),
+      "NSManagedObjectModel_VersionChecksums": .dictionary(["Notes 2": "listed"]),
     ]
     change(&root)
     return String(decoding: try PropertyListFile(format: .xml, root: root).encoded(), as: UTF8.self)

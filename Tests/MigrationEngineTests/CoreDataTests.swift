@@ -1,10 +1,8 @@
 import Formats
 import Foundation
-import MigrationEngine
 import Testing
 
 @Suite struct CoreDataTests {
-  /// Runs one `sql` step on a store.
   private func run(
     _ sql: String, _ arguments: String = "", versionInfo: String? = nil, store: String? = nil,
     check: (Lab) throws -> Void = { _ in }
@@ -88,7 +86,7 @@ import Testing
       (lab: Lab) throws in
       var expected = CoreDataStore.metadata
       expected["NSStoreModelVersionHashes"] = .dictionary(CoreDataStore.second)
-      expected["NSStoreModelVersionChecksumKey"] = .string("listed")
+      expected["NSStoreModelVersionChecksumKey"] = "listed"
       let digest = "Fc8VB0y55JNpz2QOdg+0W3SavkOYW8M9QRmspeMYsYxFRAB0uNANe1ODeFC6sK3ti8uov4eKT6m6+lsDFUd9YQ=="
       expected["NSStoreModelVersionHashesDigest"] = .string(digest)
       #expect(try metadata(lab) == expected)

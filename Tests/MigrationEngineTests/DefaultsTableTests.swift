@@ -6,7 +6,6 @@ import Testing
 
 @testable import MigrationEngine
 
-/// `sql` with the settings as a table.
 @Suite("Settings as a table") struct DefaultsTableTests {
   static let settings: PropertyListDictionary = [
     "on": true, "n": 7, "x": 1.5, "f": .single(0.1), "name": "Ada",
@@ -109,11 +108,8 @@ import Testing
       lab.configuration.defaults["group"] = Lab.group
       try lab.write(Lab.group, settings: ["n": 1, "keep": 5])
       try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
-      try lab.baseline(0)
-      try lab.migration(
-        "0001_a.yaml",
+      try lab.run(
         """
-        steps:
           - sql:
               database: notes
               defaults: {suite: group}
@@ -124,16 +120,11 @@ import Testing
               down: |
                 UPDATE defaults SET value = (SELECT a * 100 FROM t) WHERE key = 'n';
                 DELETE FROM t WHERE a > 0;
-
         """)
-      try lab.migrate()
-      let container = try lab.container
-      let group = { try Transaction.inspect(container) { try $0.settings(Lab.group) } }
-      #expect(try group() == ["n": 2, "keep": 6, "made": "x"])
-      let dry = try lab.rollback(down: true)
-      #expect(dry.migrations.flatMap(\.notes) == [])
+      #expect(try lab.settings(Lab.group) == ["n": 2, "keep": 6, "made": "x"])
+      #expect(try lab.revert() == [])
       // What the down statements leave gets its recorded value back.
-      #expect(try group() == ["n": 100, "keep": 5])
+      #expect(try lab.settings(Lab.group) == ["n": 100, "keep": 5])
       #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t").isEmpty)
     }
   }
@@ -143,15 +134,12 @@ import Testing
     try Lab.with { lab in
       try lab.migration(
         "0001_a.yaml",
-        """
-        steps:
-          - sql: {database: notes, up: CREATE TABLE t (a), down: DROP TABLE t}
-          - sql: {database: notes, defaults: true, up: SELECT wrong FROM defaults, down: SELECT 1}
-          - sql: {database: notes, defaults: true, up: SELECT key FROM defaults, down: SELECT value FROM defaults}
-
-        """)
-      let texts = try lab.problems()
-      #expect(texts.count == 1 && texts[0].hasPrefix("0001_a.yaml:3:1: no such column: wrong"), "\(texts)")
+        steps: [
+          "sql: {database: notes, up: CREATE TABLE t (a), down: DROP TABLE t}",
+          "sql: {database: notes, defaults: true, up: SELECT wrong FROM defaults, down: SELECT 1}",
+          "sql: {database: notes, defaults: true, up: SELECT key FROM defaults, down: SELECT value FROM defaults}",
+        ])
+      expectOne(try lab.problems(), start: "0001_a.yaml:3:1: no such column: wrong")
       try lab.migration(
         "0001_a.yaml", step: "sql: {database: notes, defaults: yes, up: SELECT 1, down: SELECT 1}")
       expectFailure("0001_a.yaml:2:38: `defaults` is true or false") { try lab.catalog() }

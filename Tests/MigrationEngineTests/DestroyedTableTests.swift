@@ -3,8 +3,7 @@ import Testing
 
 @testable import MigrationEngine
 
-@Suite("What the statements of a step destroy")
-struct DestroyedTableTests {
+@Suite("What the statements of a step destroy") struct DestroyedTableTests {
   private func outcomes(_ sql: String, _ reason: DestructiveReason) -> [String: AnnouncedLoss.Tables.Outcome]
   {
     DestroyedTables(SQLScript(text: sql, file: "a", firstLine: 1)).announced(by: reason).outcomes

@@ -14,7 +14,6 @@ import Testing
           - {op: test, path: /colour, value: none}
     """
 
-  /// What the step makes of a JSON text.
   private func migrated(_ json: String, _ arguments: String, _ versions: String = versions) throws -> String {
     let node = try #require(try YAMLDocument(text: arguments + "\n" + versions, file: "test.yaml").root)
     let rule = try DocumentVersions(
@@ -133,8 +132,7 @@ import Testing
   @Test func theWayBackTakesNewerData() throws {
     try Lab.with { lab in
       try lab.set(["state": ["name": "n"]])
-      var stepLab = try StepLab(lab, Self.step)
-      _ = try stepLab.apply()
+      let stepLab = try lab.applied(Self.step)
       try stepLab.set(["state": ["version": 2, "data": ["title": "new", "colour": "red", "z": 1]]])
       #expect(
         try stepLab.revert() == [

@@ -58,9 +58,6 @@ final class Lab {
   }
   var stamp: MigrationStamp { MigrationStamp(tool: "test", transaction: "t-1") }
 
-  // MARK: Making
-
-  /// Where a file of the container is.
   func path(_ path: ContainerPath) -> String { directory("container/\(path)") }
 
   func write(_ path: ContainerPath, _ text: String) throws { try write(path, Array(text.utf8)) }
@@ -88,6 +85,8 @@ final class Lab {
     values[key] = value
     try set(values)
   }
+
+  func database(_ sql: String) throws { try database(Self.newDatabase, sql) }
 
   func database(_ path: ContainerPath, _ sql: String) throws {
     try write(path, "")
@@ -138,8 +137,15 @@ final class Lab {
     try write(directory("migrations/" + name), Array(text.utf8))
   }
 
-  /// A migration of one step.
-  func migration(_ name: String, step: String) throws { try migration(name, "steps:\n  - \(step)\n") }
+  func migration(_ name: String, step: String) throws { try migration(name, steps: [step]) }
+
+  /// A migration of steps, and what else it says, such as its `down` and its `verify`.
+  func migration(
+    _ name: String, steps: [String], _ sections: KeyValuePairs<String, [String]> = [:]
+  ) throws {
+    let all = [("steps", steps)] + sections.map { ($0.key, $0.value) }
+    try migration(name, all.map { "\($0):\n" + Self.list($1) }.joined())
+  }
 
   /// Files below the directory of migrations.
   func files(_ files: [String: String]) throws {
@@ -170,8 +176,6 @@ final class Lab {
     try write(directory("drydock.yaml"), Array(text.utf8))
     return try ContainerConfiguration(file: directory("drydock.yaml"), sections: sections)
   }
-
-  // MARK: Running
 
   /// - Parameter tool: the tool whose migrations they are; Drydock's own without.
   func catalog(_ tool: MigrationTool? = nil, in directory: String? = nil) throws -> MigrationCatalog {
@@ -232,16 +236,18 @@ final class Lab {
     }.value
   }
 
-  /// Runs steps, or a single one, as the only migration of a container of version 0.
+  /// Runs steps as the only migration of a container of version 0.
   @discardableResult
-  func run(_ steps: String) throws -> [String] {
-    try migration("0001_test.yaml", "steps:\n" + Self.list(steps))
+  func run(_ steps: String...) throws -> [String] {
+    try migration("0001_test.yaml", steps: steps)
     if try history() == nil { try baseline(0) }
     return try migrate().migrations.first?.notes ?? []
   }
 
-  /// A list of steps as it is, or of one step.
-  static func list(_ steps: String) -> String { steps.hasPrefix(" ") ? steps : "  - \(steps)\n" }
+  /// A list of steps, of which each may be a list already.
+  private static func list(_ steps: [String]) -> String {
+    steps.map { $0.hasPrefix(" ") ? $0 : "  - \($0)\n" }.joined()
+  }
 
   /// What `validate` finds, without the directory of the test.
   func problems(_ tool: MigrationTool? = nil) throws -> [String] {
@@ -256,8 +262,6 @@ final class Lab {
   private func shown(_ problem: DrydockError) -> String {
     problem.description.replacing(directory("migrations") + "/", with: "")
   }
-
-  // MARK: Looking
 
   func look<T>(_ body: (StagedContainer) throws -> T) throws -> T {
     try Transaction.inspect(try container, options: options, body: body)
@@ -336,6 +340,15 @@ func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async thr
   }
 }
 
+/// There is one text, with this start and this end and all of these parts.
+func expectOne(
+  _ texts: [String], _ parts: String..., start: String = "", end: String = "",
+  sourceLocation: SourceLocation = #_sourceLocation
+) {
+  let isExpected = texts.count == 1 && texts[0].hasPrefix(start) && texts[0].hasSuffix(end)
+  #expect(
+    isExpected && parts.allSatisfy { texts[0].contains($0) }, "\(texts)", sourceLocation: sourceLocation)
+}
 /// The error that a body throws, as text without the directory of the test.
 func failure(_ body: () throws -> Any) -> (code: DrydockError.Code?, text: String) {
   do {

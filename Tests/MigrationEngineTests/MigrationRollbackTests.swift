@@ -1,5 +1,4 @@
 import ContainerTransaction
-import DrydockErrors
 import FileSystem
 import TestSupport
 import Testing
@@ -9,13 +8,12 @@ import Testing
 /// Several transactions, and parts of them, as one rollback.
 @Suite("Going back to a version") struct MigrationRollbackTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   /// Six migrations over settings, a database and files; run as 1…2, 3…5 and 6.
   @discardableResult
   private func migrateInRuns(_ targets: [Int] = [2, 5, 6]) throws -> [TreeListing] {
-    try lab.set(["theme": .string("light"), "name": .string("Ada")])
+    try lab.set(["theme": "light", "name": "Ada"])
     try lab.database(
       Lab.oldDatabase, "CREATE TABLE task(id INTEGER PRIMARY KEY, title); INSERT INTO task VALUES (1, 'a')")
     try lab.write("Documents/a.txt", "a")
@@ -82,7 +80,7 @@ import Testing
     let report = try lab.rollback(to: 4)
     #expect(report.undone.count == 1 && report.migrations.map(\.number) == [5])
     #expect(try lab.history()?.version == 4)
-    #expect(try lab.settings()?["name"] == .string("Ada") && lab.exists("Documents/b.txt"))
+    #expect(try lab.settings()?["name"] == "Ada" && lab.exists("Documents/b.txt"))
     let entry = try #require(try log(lab).last)
     #expect(entry.partly.count == 1 && entry.undoes == report.undone.map(\.transaction))
     // A part is gone; the rest can still be undone as a whole, without a conflict.
@@ -143,8 +141,8 @@ import Testing
   @Test func aConflictNamesTheOtherWays() throws {
     try migrateInRuns()
     try lab.write("Documents/b.txt", "the app's")
-    try lab.app(sets: "user", .string("Grace"))
-    try lab.app(sets: "own", .integer(1))
+    try lab.app(sets: "user", "Grace")
+    try lab.app(sets: "own", 1)
     let before = try lab.tree()
     let error = expectError(.conflict, "changed by the app", "Down migrations") { try lab.rollback(to: 2) }
     #expect(error?.message.contains("Documents/b.txt") == true)
@@ -153,14 +151,14 @@ import Testing
     #expect(report.migrations.map(\.number) == [6, 5, 4, 3])
     #expect(report.migrations[0].notes.contains { $0.contains("exists: left unchanged") })
     // Newer data went back under its old name.
-    #expect(try lab.settings()?["name"] == .string("Grace") && lab.settings()?["own"] == .integer(1))
+    #expect(try lab.settings()?["name"] == "Grace" && lab.settings()?["own"] == 1)
     #expect(try lab.exists("Documents/a.txt") && lab.history()?.version == 2)
   }
 
   @Test func whatIsGivenUpIsToldForAll() throws {
     let listings = try migrateInRuns()
-    try lab.app(sets: "user", .string("Grace"))
-    try lab.app(sets: "theme", .string("sepia"))
+    try lab.app(sets: "user", "Grace")
+    try lab.app(sets: "theme", "sepia")
     let report = try lab.rollback(to: 0, discardingNewer: true)
     #expect(report.discarded.map(\.key) == ["user", "theme"])
     let changes = try lab.tree().differences(from: listings[0], comparing: [.type, .mode, .content])
@@ -210,7 +208,7 @@ import Testing
       #expect(try lab.tree().differences(from: before) == [])
     } else {
       #expect(version == 4)
-      #expect(try lab.exists("Documents/b.txt") && lab.settings()?["name"] == .string("Ada"))
+      #expect(try lab.exists("Documents/b.txt") && lab.settings()?["name"] == "Ada")
       // What the interrupted one has undone is known to be undone.
       #expect(try log(lab).last?.undoes.count == 1 && log(lab).last?.partly.count == 1)
       try lab.rollback(to: 2)

@@ -1,5 +1,4 @@
 import DrydockErrors
-import MigrationEngine
 import Testing
 
 @Suite struct MigratorTests {
@@ -54,7 +53,7 @@ import Testing
   func verifications(_ assertion: String, _ message: String?) throws {
     let step = "steps:\n  - defaults.set: {values: {new: x}}\n"
     let result = try outcome(step + "verify:\n  - \(assertion)\n") { lab in
-      try lab.set(["k": .integer(1), "b": .string("before"), "twin": .string("before")])
+      try lab.set(["k": 1, "b": "before", "twin": "before"])
       try lab.database(Lab.oldDatabase, Self.database)
     }
     if let message {
@@ -69,8 +68,8 @@ import Testing
   @Test func checksRunBeforeTheSteps() throws {
     let text =
       "check:\n  - defaults: {key: a, equals: 1}\nsteps:\n  - defaults.set: {values: {a: 2}, if-exists: replace}\n"
-    #expect(try outcome(text) { try $0.set(["a": .integer(1)]) }.text == "no error")
-    let failed = try outcome(text) { try $0.set(["a": .integer(5)]) }
+    #expect(try outcome(text) { try $0.set(["a": 1]) }.text == "no error")
+    let failed = try outcome(text) { try $0.set(["a": 5]) }
     #expect(failed.code == .checkFailed)
     #expect(
       failed.text.hasPrefix("0001_a.yaml:2:5: check: the setting `a` is the integer 5, not the integer 1"))
@@ -82,7 +81,7 @@ import Testing
     ])
   func aSecretWithANewNameIsNotShown(_ rest: String) throws {
     let text = "steps:\n  - defaults.rename: {keys: {auth_token: label}}\n" + rest
-    let failed = try outcome(text) { try $0.set(["auth_token": .string("correct horse battery")]) }
+    let failed = try outcome(text) { try $0.set(["auth_token": "correct horse battery"]) }
     #expect(failed.code == .verifyFailed || failed.code == .stepFailed)
     #expect(failed.text.contains("label") && failed.text.contains("(secret, "), "\(failed.text)")
     #expect(!failed.text.contains("horse"), "\(failed.text)")
@@ -113,7 +112,6 @@ import Testing
         - sql: {database: notes, up: ALTER TABLE t ADD COLUMN b}
       verify:
         - sql: {database: notes, query: SELECT count(b) FROM t, equals: 0}
-
       """
     #expect(try outcome(text) { try $0.database(Lab.oldDatabase, Self.database) }.text == "no error")
   }

@@ -1,5 +1,4 @@
 import AgeEncryption
-import AppContainer
 import AppStores
 import ContainerTransaction
 import Cryptography
@@ -7,7 +6,6 @@ import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
-import GRDB
 import Testing
 
 @testable import MigrationEngine
@@ -27,15 +25,11 @@ import Testing
       _ = try lab.baseline(0)
       try lab.migration("0001_test.yaml", step: "\(name): \(example.step)")
       let asked = Array(before.entries.keys) + after.entries.keys
-      func now() throws -> [String: String] {
-        try Transaction.inspect(lab.container, options: lab.options) { stage in
-          try ExampleContainer.entries(of: stage, asked)
-        }
-      }
+      func now() throws -> [String: String] { try lab.look { try ExampleContainer.entries(of: $0, asked) } }
       let old = try now()
       #expect(old.filter { before.entries[$0.key] != nil } == before.entries)
 
-      let tried = try Transaction.inspect(lab.container, options: lab.options) { stage in
+      let tried = try lab.look { stage in
         let status = MigrationStatus(
           catalog: try lab.catalog(), detected: try DetectedVersion.detect(in: stage))
         _ = try Migrator.run(status, on: stage, stamp: lab.stamp)
@@ -202,12 +196,7 @@ private struct ExampleContainer {
       case ("files", .dictionary(let files)):
         for (path, text) in files { try lab.write(ContainerPath(path), text.plain) }
       case ("vault", .dictionary(let items)):
-        let keys = try #require(lab.deviceKeys)
-        _ = try Transaction.run(on: lab.container, .vault, summary: "made", options: lab.options) { stage in
-          var vault = try Vault(new: keys)
-          for (account, item) in items { vault.put(Self.item(account, item)) }
-          try stage.setVault(vault)
-        }
+        try lab.put(items.map { Self.item($0, $1) })
       default: throw CocoaError(.fileReadCorruptFile)
       }
     }

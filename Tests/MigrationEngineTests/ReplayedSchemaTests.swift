@@ -6,7 +6,6 @@ import Testing
 /// What another tool's record says, against what its database has.
 @Suite struct ReplayedSchemaTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private static let record = "CREATE TABLE schema_migrations (version uint64,dirty bool);"
@@ -24,7 +23,6 @@ import Testing
   @Test func aMissingTableIsNamedAndNothingIsRecorded() throws {
     try lab.files(golang)
     try lab.database(
-      Lab.newDatabase,
       "\(Self.record) INSERT INTO schema_migrations VALUES (2, 0); CREATE TABLE users (id integer, more)")
     let found = try problem(lab, .golangMigrate)
     #expect(
@@ -49,7 +47,6 @@ import Testing
   @Test func baselineTakesItAsItIs() throws {
     try lab.files(golang)
     try lab.database(
-      Lab.newDatabase,
       "\(Self.record) INSERT INTO schema_migrations VALUES (3, 0); CREATE TABLE users (id integer); CREATE TABLE Notes (ID)"
     )
     #expect(try problem(lab, .golangMigrate).contains("  table notes: column title (0002_notes)\n"))
@@ -100,7 +97,7 @@ import Testing
     _ tool: MigrationTool, _ files: [String: String], _ sql: String, _ missing: String
   ) throws {
     try lab.files(files)
-    try lab.database(Lab.newDatabase, sql)
+    try lab.database(sql)
     let found = try problem(lab, tool)
     #expect(found.contains("\n  \(missing)\n"), "\(found)")
     #expect(found.split(separator: "\n").count == 4, "\(found)")
@@ -156,7 +153,6 @@ import Testing
   func noFalseAlarm(_ files: [String: String], _ sql: String, _ versions: String, _ note: String) throws {
     try lab.files(files.mapValues { "-- migrate:up transaction:false\n\($0)\n-- migrate:down\n" })
     try lab.database(
-      Lab.newDatabase,
       "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES \(versions); \(sql)")
     #expect(try problem(lab, .dbmate) == "")
     let notes = try lab.plan(.dbmate).notes.map {

@@ -1,5 +1,6 @@
 import AppContainer
 import AppFrameworks
+import DrydockErrors
 import GRDB
 import Testing
 
@@ -8,7 +9,6 @@ import Testing
 /// Room's migrations of a database that another program wrote.
 @Suite struct RoomMigrationTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private static let migrations = Samples.room + "/migrations"
@@ -191,8 +191,6 @@ import Testing
     expectFailure(message, start: "1_2.sql:1:1: ", code: .sql) { try lab.migrate(lab.catalog(.room)) }
   }
 
-  // MARK: The check of Drydock's own migrations
-
   @Test func theCheckOfAMigration() throws {
     try lab.sample(Samples.room + "/notes-1.db")
     let steps = { (column: String) in
@@ -226,5 +224,40 @@ import Testing
       "0002_x.yaml",
       "steps:\n  - defaults.set: {values: {a: 1}}\nverify:\n  - room: {database: notes, schema: 2.json}\n")
     expectFailure("make the migration a directory") { try lab.catalog() }
+  }
+
+  /// Drydock's own migration of a database of Room, which refuses a schema that it does not know.
+  private func migrate(_ sql: String) throws -> (code: DrydockError.Code?, text: String) {
+    try Lab.with { lab in
+      try lab.database(
+        Lab.oldDatabase,
+        """
+        CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT);
+        CREATE TABLE room_master_table (id INTEGER PRIMARY KEY, identity_hash TEXT);
+        INSERT INTO room_master_table VALUES (42, 'f00d');
+        INSERT INTO task VALUES (1, 'sweep');
+        """)
+      try lab.baseline(0)
+      try lab.migration("0001_a.sql", sqlFile(sql, "irreversible"))
+      let error = failure { try lab.migrate() }
+      if error.code != nil { #expect(try lab.history()?.version == 0) }
+      return error
+    }
+  }
+
+  @Test func aChangeOfTheSchemaIsRefused() throws {
+    let error = try migrate("ALTER TABLE task ADD COLUMN done INTEGER;")
+    #expect(error.code == .foreignSchema)
+    #expect(error.text.hasPrefix("0001_a.sql:4:1: the database is Room's"), "\(error.text)")
+    #expect(error.text.contains("room_master_table.identity_hash"))
+  }
+
+  @Test func rowsAndTheNewHashAreFine() throws {
+    #expect(try migrate("UPDATE task SET title = 'x' WHERE id = 1;").code == nil)
+    let sql = """
+      ALTER TABLE task ADD COLUMN done INTEGER;
+      UPDATE room_master_table SET identity_hash = 'beef' WHERE id = 42;
+      """
+    #expect(try migrate(sql).text == "no error")
   }
 }

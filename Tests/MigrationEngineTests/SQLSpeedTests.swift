@@ -6,7 +6,6 @@ import Testing
 /// Long SQL files take time in proportion to their length.
 @Suite(.serialized) struct SQLSpeedTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private func write(_ lab: Lab, _ count: Int) throws {

@@ -1,10 +1,7 @@
-import DrydockErrors
-import MigrationEngine
 import Testing
 
 @Suite struct SQLTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private static let schema = """
@@ -129,7 +126,7 @@ import Testing
   }
 
   @Test func inYAMLAndInFiles() throws {
-    try lab.database(Lab.newDatabase, Self.schema)
+    try lab.database(Self.schema)
     try lab.baseline(0)
     try lab.migration(
       "0001_a.yaml",
@@ -153,7 +150,7 @@ import Testing
   }
 
   @Test func twoPlaces() throws {
-    try lab.database(Lab.newDatabase, Self.schema)
+    try lab.database(Self.schema)
     try lab.database(Lab.oldDatabase, Self.schema)
     try lab.baseline(0)
     try lab.migration("0001_a.sql", sqlFile("SELECT 1;"))
@@ -162,5 +159,46 @@ import Testing
     try lab.removeMigration("0001_a.sql")
     try lab.migration("0001_a.yaml", "steps: []\n")
     expectFailure("the database is in two places") { try lab.migrate() }
+  }
+
+  // The database is not in the container.
+  private let create = "CREATE TABLE task (id INTEGER PRIMARY KEY);\nINSERT INTO task VALUES (1);"
+  private let alter = sqlFile("ALTER TABLE task ADD COLUMN a;", down: "ALTER TABLE task DROP COLUMN a;")
+
+  @Test func whatCreatesTablesMakesTheDatabase() throws {
+    try lab.migration(
+      "0001_task.sql", sqlFile("PRAGMA foreign_keys = ON;\n" + create, down: "DROP TABLE task;"))
+    try lab.migration("0002_more.sql", alter)
+    let report = try lab.migrate()
+    #expect(report.withoutDatabase.isEmpty)
+    #expect(try lab.query(Lab.newDatabase, "SELECT id, a FROM task") == [["id": 1, "a": nil]])
+    try lab.rollback(to: 0, down: true)
+    #expect(try !lab.exists(Lab.newDatabase))
+  }
+
+  @Test func whatNeedsTablesIsSkippedAndTold() throws {
+    try lab.migration("0001_alter.sql", alter)
+    // The app makes the database: these tables alone would be half of it.
+    try lab.migration("0002_create.sql", sqlFile(create, down: "DROP TABLE task;"))
+    try lab.migration("0003_set.yaml", step: "defaults.set: {values: {a: 1}}")
+    let report = try lab.migrate()
+    #expect(report.withoutDatabase.map(\.number) == [1, 2])
+    #expect(report.migrations.map(\.missingDatabases) == [["notes"], ["notes"], nil])
+    #expect(try !lab.exists(Lab.newDatabase))
+  }
+
+  @Test(arguments: ["create", "skip", "fail"])
+  func theFileSays(_ word: String) throws {
+    try lab.migration("0001_first.sql", sqlFile("INSERT INTO task VALUES (1);", "irreversible"))
+    try lab.migration("0002_task.sql", sqlFile(create, down: "DROP TABLE task;", "if-missing \(word)"))
+    let error = failure { try lab.migrate() }.text
+    #expect(error.contains("the database notes is not in the container") == (word == "fail"), "\(error)")
+    #expect(try lab.exists(Lab.newDatabase) == (word == "create"))
+  }
+
+  @Test func anUnknownWord() throws {
+    try lab.migration("0001_a.sql", sqlFile(create, down: "DROP TABLE task;", "if-missing make"))
+    let error = failure { try lab.catalog() }.text
+    #expect(error == "0001_a.sql:2:1: `if-missing` is one of create, skip, fail, not `make`", "\(error)")
   }
 }

@@ -159,9 +159,8 @@ import Testing
           + "CREATE TABLE task (id INTEGER PRIMARY KEY, list, title TEXT, done INTEGER);",
         [
           "table task: column title: NOT NULL", "table task: foreign key (list)",
-          "table task: UNIQUE (list, title)",
-          "table task: AUTOINCREMENT", "table task: CHECK", "table task: COLLATE",
-          "table task: the counter of AUTOINCREMENT goes from 9 back to 0",
+          "table task: UNIQUE (list, title)", "table task: AUTOINCREMENT", "table task: CHECK",
+          "table task: COLLATE", "table task: the counter of AUTOINCREMENT goes from 9 back to 0",
         ]
       ),
     ])
@@ -342,9 +341,7 @@ import Testing
         try lab.baseline(0)
         let reason = "{noted: it calls the app}"
         if isFile {
-          try lab.migration(
-            "0001_a.sql",
-            "-- drydock: database notes\n-- drydock: without-triggers \(reason)\n-- migrate:up\n" + update)
+          try lab.migration("0001_a.sql", sqlFile(update, "without-triggers \(reason)"))
         } else {
           try lab.migration(
             "0001_a.yaml",

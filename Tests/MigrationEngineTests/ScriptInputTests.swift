@@ -5,7 +5,6 @@ import Testing
 
 @testable import MigrationEngine
 
-/// Vault items that a script reads from standard input.
 @Suite("Standard input of scripts") struct ScriptInputTests {
   private static let canary = "canary-secret-0123456789"
 

@@ -52,6 +52,12 @@ extension StagedContainer {
 }
 
 extension Lab {
+  /// A step that was applied to a stage.
+  func applied(_ step: String) throws -> StepLab {
+    var stepLab = try StepLab(self, step)
+    _ = try stepLab.apply()
+    return stepLab
+  }
   typealias Attempt = (notes: [String], code: DrydockError.Code?, error: String)
 
   /// Runs SQL as the only migration of a container with a database.
@@ -87,8 +93,8 @@ extension Lab {
   /// Runs steps as the only migration of a container of version 0, on a stage that is thrown away.
   ///
   /// - Parameter look: looks at the stage and the remarks.
-  func tried<T>(_ steps: String, _ look: (StagedContainer, [String]) throws -> T) throws -> T {
-    try migration("0001_test.yaml", "steps:\n" + Self.list(steps))
+  func tried<T>(_ steps: String..., look: (StagedContainer, [String]) throws -> T) throws -> T {
+    try migration("0001_test.yaml", steps: steps)
     let catalog = try catalog()
     return try self.look { stage in
       _ = try Baseline.set(0, catalog: catalog, on: stage, stamp: stamp)
@@ -97,7 +103,11 @@ extension Lab {
     }
   }
 
-  /// The text of the error that steps end with.
+  /// The settings that steps leave, on a stage that is thrown away.
+  func settings(_ path: ContainerPath = settings, after steps: String) throws -> PropertyListDictionary? {
+    try tried(steps) { stage, _ throws in try stage.settings(path) }
+  }
+
   func failing(_ steps: String) -> String { failure { try tried(steps) { _, _ in } }.text }
 
   /// Steps end with an error with all of these texts.

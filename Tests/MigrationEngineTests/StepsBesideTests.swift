@@ -1,14 +1,10 @@
 import AppContainer
-import Formats
 import Testing
 
 @testable import MigrationEngine
 
-/// Steps of Drydock beside the migrations of another tool.
-@Suite("Steps beside another tool's migrations")
-struct StepsBesideTests {
+@Suite("Steps beside another tool's migrations") struct StepsBesideTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private static let number = 20_260_101_120_000
@@ -111,7 +107,6 @@ struct StepsBesideTests {
     try lab.migration("20260101120000_settings.yaml", settings)
     try lab.set(["old": 1])
     try lab.database(
-      Lab.newDatabase,
       "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES ('20260101120000'); "
         + "CREATE TABLE users (name)")
     #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied])

@@ -6,7 +6,6 @@ import Testing
 /// Which files other tools look at, and what their names say.
 @Suite struct ToolFileTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   @Test(

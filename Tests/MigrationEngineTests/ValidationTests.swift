@@ -4,12 +4,7 @@ import Testing
 /// What `validate` finds without a container.
 @Suite struct ValidationTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
-
-  private func sql(_ up: String, _ words: String = "") -> String {
-    "-- drydock: database notes\n\(words)-- migrate:up\n\(up)\n"
-  }
 
   @Test(
     "An error in a key or a step does not hide those of the other steps, and one in a directive not the SQL's"
@@ -26,7 +21,6 @@ import Testing
       chek: []
       down:
         - files.delete: {pth: x}
-
       """)
     try lab.migration(
       "0002_b.sql",
@@ -35,12 +29,11 @@ import Testing
     try lab.migration("0003_c.up.sql", "-- drydock: databse notes\nSELECT 1;\n")
     try lab.migration("0003_c.down.sql", "-- drydock: description c\n-- drydock: nonsense\nSELECT 1;\n")
     // Of a schema that was changed by a statement that is not known, nothing is said.
-    try lab.migration("0004_d.sql", sql("ALTER TABLE x ADD COLUMN y;", "-- drydock: irreversible\n"))
+    try lab.migration("0004_d.sql", sqlFile("ALTER TABLE x ADD COLUMN y;", "irreversible"))
     let found = try lab.problems()
     #expect(
       found.map { String($0.prefix { $0 != " " }) } == [
-        "0001_a.yaml:1:1:", "0001_a.yaml:3:5:", "0001_a.yaml:4:1:", "0001_a.yaml:4:21:",
-        "0001_a.yaml:5:5:",
+        "0001_a.yaml:1:1:", "0001_a.yaml:3:5:", "0001_a.yaml:4:1:", "0001_a.yaml:4:21:", "0001_a.yaml:5:5:",
         "0001_a.yaml:6:1:", "0001_a.yaml:8:20:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
         "0002_b.sql:6:1:", "0002_b.sql:8:1:", "0003_c.down.sql:2:1:", "0003_c.up.sql:1:1:",
       ], "\(found.joined(separator: "\n"))")
@@ -91,7 +84,7 @@ import Testing
     ] as [([String], [String?])])
   func statements(_ ups: [String], _ expected: [String?]) throws {
     for (index, up) in ups.enumerated() {
-      try lab.migration("000\(index + 1)_m.sql", sql(up, "-- drydock: irreversible\n"))
+      try lab.migration("000\(index + 1)_m.sql", sqlFile(up, "irreversible"))
     }
     let found = try lab.problems()
     for (index, text) in expected.enumerated() {
@@ -110,21 +103,18 @@ import Testing
   @Test func theWayBackStartsWhereTheWayHereEnds() throws {
     try lab.migration(
       "0001_a.sql",
-      sql(
-        "CREATE TABLE t (a);\n-- migrate:down\n",
-        "-- drydock: description DROP needs no reason on the way back\n")
-        + "SELECT a FROM t;\nDROP TABLE t;\nSELECT b FROM (SELECT 1 AS a);\n")
+      sqlFile(
+        "CREATE TABLE t (a);\n", down: "SELECT a FROM t;\nDROP TABLE t;\nSELECT b FROM (SELECT 1 AS a);",
+        "description DROP needs no reason on the way back"))
     try lab.migration(
-      "0002_b.yaml",
-      """
-      steps:
-        - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN a TO c}
-      down:
-        - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN x TO a}
-      verify:
-        - sql: {database: notes, query: SELECT count(c) FROM t, equals: 0}
-        - sql: {database: notes, query: SELECT count(a) FROM t, equals: 0}
-      """)
+      "0002_b.yaml", steps: ["sql: {database: notes, up: ALTER TABLE t RENAME COLUMN a TO c}"],
+      [
+        "down": ["sql: {database: notes, up: ALTER TABLE t RENAME COLUMN x TO a}"],
+        "verify": [
+          "sql: {database: notes, query: SELECT count(c) FROM t, equals: 0}",
+          "sql: {database: notes, query: SELECT count(a) FROM t, equals: 0}",
+        ],
+      ])
     let found = try lab.problems()
     #expect(found.count == 3, "\(found)")
     #expect(found[0].hasPrefix("0001_a.sql:9:1: no such column: b"), "\(found)")
@@ -223,7 +213,7 @@ import Testing
       ("files.set-backup-exclusion: {path: a, excluded: true}", true), ("script: {program: 'true'}", false),
     ])
   func stepsBeforeStatements(_ step: String, _ isKnown: Bool) throws {
-    try lab.migration("0001_a.sql", sql("CREATE TABLE t (a);", "-- drydock: irreversible\n"))
+    try lab.migration("0001_a.sql", sqlFile("CREATE TABLE t (a);", "irreversible"))
     try lab.migration(
       "0002_b.yaml",
       "irreversible: true\nsteps:\n  - \(step)\n  - sql: {database: notes, up: UPDATE t SET b = 1 WHERE a = 2}\n"
@@ -242,10 +232,7 @@ import Testing
         migrations:
           - {number: 1, name: a, checksum: "\(try lab.catalog().migrations[0].checksum.hex)"}
       """)
-    let found = try lab.problems()
-    #expect(
-      found.count == 1 && found[0].contains("migration 0002_b was inserted below the released version 2"),
-      "\(found)")
+    expectOne(try lab.problems(), "migration 0002_b was inserted below the released version 2")
     try lab.migration("releases.yaml", "- {release: 1.0, version: 2, migrations: []}\n")
     #expect(try lab.problems().first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
   }

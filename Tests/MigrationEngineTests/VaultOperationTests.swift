@@ -4,7 +4,6 @@ import ContainerTransaction
 import Cryptography
 import Formats
 import Foundation
-import MigrationEngine
 import Testing
 
 /// Each operation on the vault: what is there and what is not, what is kept, replaced and refused.
@@ -47,7 +46,6 @@ import Testing
 
   @Test(
     arguments: [
-      // vault.rename
       .gives(
         "vault.rename: {service: a.one, account: x, to: {account: z}}", items,
         ["a.one/y ck 2", "a.one/z ak 1", "a.two/x ak 3", "b/x [g] ck 4"]),
@@ -82,7 +80,6 @@ import Testing
       .gives(
         "vault.rename: {account-prefix: n, to: {account-prefix: nn}, if-exists: keep}",
         ["s/n ak 1", "s/nn ak 2", "t/nnn ak 3"], ["s/nn ak 1", "s/nnn ak 2", "t/nnnn ak 3"]),
-      // vault.move-to
       .gives(
         "vault.move-to: {service: a.one, to: h}", items,
         ["a.one/x [h] ak 1", "a.one/y [h] ck 2", "a.two/x ak 3", "b/x [g] ck 4"]),
@@ -95,14 +92,12 @@ import Testing
       .gives(
         "vault.move-to: {service: b, access-group: '', to: g, if-exists: replace}", items + ["b/x ak 5"],
         ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ak 5"]),
-      // vault.set-accessibility
       .gives(
         "vault.set-accessibility: {service-prefix: a., accessible: afterFirstUnlockThisDeviceOnly}", items,
         ["a.one/x cku 1", "a.one/y cku 2", "a.two/x cku 3", "b/x [g] ck 4"]),
       .gives(
         "vault.set-accessibility: {account: q, accessible: whenUnlocked}", items, items,
         "no vault item has account `q`: skipped"),
-      // vault.convert
       .gives(
         "vault.convert: {service: a.two, fields: token, with: {version: 2, scopes: [a, b]}}", items,
         [
@@ -124,7 +119,6 @@ import Testing
       .fails(
         "vault.convert: {service: s, fields: token}", [#"s/x ak {"token":"1"}"#],
         "its value is a JSON document already"),
-      // vault.delete
       .gives("vault.delete: {service-prefix: a., destructive: gone}", items, ["b/x [g] ck 4"]),
       .gives("vault.delete: {service: b, destructive: gone}", ["b/x ak 1"], []),
       .gives(
@@ -148,9 +142,9 @@ import Testing
 
   @Test func aMoveFromSettingsMakesTheVault() throws {
     let step = "vault.move-from-defaults: {key: t, service: s, account: a, accessible: afterFirstUnlock}"
-    let settings: PropertyListDictionary = ["t": .string("geheim-ä"), "other": .integer(1)]
+    let settings: PropertyListDictionary = ["t": "geheim-ä", "other": 1]
     let made = try outcome(step, nil, settings)
-    #expect(made.items == ["s/a ck geheim-ä"] && made.settings == ["other": .integer(1)] && made.notes == [])
+    #expect(made.items == ["s/a ck geheim-ä"] && made.settings == ["other": 1] && made.notes == [])
     let added = try outcome(step, ["s/b ak 1"], settings)
     #expect(added.items == ["s/a ck geheim-ä", "s/b ak 1"])
     // In another group it is another item.
@@ -160,14 +154,14 @@ import Testing
 
   @Test func aMoveFromSettingsOfWhatIsMissingOrThere() throws {
     let step = "vault.move-from-defaults: {key: t, service: s, account: a"
-    let without = try outcome(step + "}", nil, ["other": .integer(1)])
+    let without = try outcome(step + "}", nil, ["other": 1])
     #expect(without.items == nil && without.notes.first?.hasSuffix("`t` does not exist: skipped") == true)
     let noFile = try outcome(step + "}", nil)
     #expect(noFile.items == nil && noFile.notes.first?.contains("no settings file") == true)
-    let fails = try outcome(step + ", if-missing: fail}", nil, ["other": .integer(1)])
+    let fails = try outcome(step + ", if-missing: fail}", nil, ["other": 1])
     #expect(fails.error.contains("vault.move-from-defaults: the setting `t` does not exist"))
 
-    let settings: PropertyListDictionary = ["t": .string("new")]
+    let settings: PropertyListDictionary = ["t": "new"]
     let refused = try outcome(step + "}", ["s/a ak old"], settings)
     #expect(
       refused.error.contains("the vault item s/a exists already, with another value than the setting `t`"))
@@ -186,16 +180,16 @@ import Testing
 
   @Test(
     arguments: [
-      (.data([0x61, 0x62]), "", "ab"), (.integer(1234), ", as: text", "1234"),
-      (.boolean(true), ", as: text", "true"),
-      (.integer(1234), "", nil), (.boolean(true), "", nil), (.array([.string("a")]), ", as: text", nil),
+      (.data([0x61, 0x62]), "", "ab"), (1234, ", as: text", "1234"),
+      (true, ", as: text", "true"),
+      (1234, "", nil), (true, "", nil), (.array(["a"]), ", as: text", nil),
       (
-        .dictionary(["b": .array([.integer(1), .boolean(true), .real(0.5)]), "a": .string("/x")]),
+        .dictionary(["b": .array([1, true, .real(0.5)]), "a": "/x"]),
         ", as: json",
         #"{"a":"/x","b":[1,true,0.5]}"#
       ),
-      (.string("x\"y"), ", as: json", #""x\"y""#), (.dictionary(["a": .date(Date())]), ", as: json", nil),
-      (.data([1]), ", as: json", nil), (.real(.infinity), ", as: json", nil), (.string(""), "", ""),
+      ("x\"y", ", as: json", #""x\"y""#), (.dictionary(["a": .date(Date())]), ", as: json", nil),
+      (.data([1]), ", as: json", nil), (.real(.infinity), ", as: json", nil), ("", "", ""),
     ] as [(PropertyListValue, String, String?)])
   func typesOfSettings(_ value: PropertyListValue, _ form: String, _ bytes: String?) throws {
     let result = try outcome(
@@ -211,7 +205,7 @@ import Testing
   @Test func severalSettingsAtOnce() throws {
     let result = try outcome(
       "vault.move-from-defaults: {keys: {t: auth, r: refresh, gone: other}, service: s, label: Session, access-group: g}",
-      nil, ["t": .string("1"), "r": .string("2")])
+      nil, ["t": "1", "r": "2"])
     #expect(result.items == ["s/auth [g] ak 1", "s/refresh [g] ak 2"] && result.settings == [:])
     #expect(result.notes.count == 1)
   }

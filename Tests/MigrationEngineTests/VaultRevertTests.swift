@@ -15,7 +15,7 @@ import Testing
 
   init() throws {
     lab = try Lab()
-    try lab.set(["token": .string("canary-012345-x"), "pin": .integer(4711), "theme": .string("dark")])
+    try lab.set(["token": "canary-012345-x", "pin": 4711, "theme": "dark"])
     let accounts = [("auth", "canary-a"), ("mail", "canary-b"), ("user:pass", "ada:canary-c")]
     try lab.put(
       accounts.map { account, value in
@@ -56,17 +56,12 @@ import Testing
   }
 
   @Test func newerValuesGoBackToo() throws {
-    try lab.migration(
-      "0001_test.yaml",
-      """
-      steps:
-        - vault.move-from-defaults: {key: token, service: notes, account: t}
-        - vault.convert: {service: notes, account: auth, fields: value}
-      """)
-    try lab.migrate()
+    try lab.run(
+      "vault.move-from-defaults: {key: token, service: notes, account: t}",
+      "vault.convert: {service: notes, account: auth, fields: value}")
     try lab.put([Self.item("t", "newer"), Self.item("auth", #"{"value":"fresh"}"#)])
     try lab.rollback(to: 0, down: true)
-    #expect(try lab.settings()?["token"] == .string("newer"))
+    #expect(try lab.settings()?["token"] == "newer")
     let found = try lab.items()
     #expect(found.map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
     #expect(found.first?.value == SecretBytes(Array("fresh".utf8)))
@@ -91,24 +86,19 @@ import Testing
   }
 
   @Test func anItemWithoutASettingGoesBackToo() throws {
-    try lab.migration(
-      "0001_test.yaml",
-      step: "vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}")
-    try lab.migrate()
+    try lab.run("vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}")
     try lab.put([Self.item("new", "newer")])
     #expect(try lab.revert(to: 0) == [])
     // What was there before the step stays.
-    #expect(try lab.settings()?["absent"] == .string("newer") && lab.settings()?["gone"] == nil)
+    #expect(try lab.settings()?["absent"] == "newer" && lab.settings()?["gone"] == nil)
     #expect(try lab.items().map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
   }
 
   @Test func aVaultThatTheStepMadeGoes() throws {
     let lab = try Lab()
     lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-    try lab.set(["token": .string("canary-012345-x")])
-    try lab.baseline(0)
-    try lab.migration("0001_test.yaml", step: "vault.move-from-defaults: {key: token, service: notes}")
-    try lab.migrate()
+    try lab.set(["token": "canary-012345-x"])
+    try lab.run("vault.move-from-defaults: {key: token, service: notes}")
     let keys = lab.deviceKeys
     lab.deviceKeys = nil
     expectFailure("vault.move-from-defaults", code: .vaultLocked) { try lab.rollback(down: true) }
@@ -116,6 +106,6 @@ import Testing
     try lab.rollback(down: true)
     #expect(try !lab.exists(try lab.container.vaultPath))
     #expect(try !lab.exists(try lab.container.vaultPath.parent), "nor is the directory left that it was in")
-    #expect(try lab.settings() == ["token": .string("canary-012345-x")])
+    #expect(try lab.settings() == ["token": "canary-012345-x"])
   }
 }

@@ -1,5 +1,4 @@
 import AppContainer
-import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Formats
@@ -9,7 +8,6 @@ import Testing
 
 @Suite struct VersionTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private typealias Marker = ContainerConfiguration.VersionMarker
@@ -40,23 +38,23 @@ import Testing
   /// (value of the marker, history, `at`) → version or the error's code.
   @Test(
     arguments: [
-      (.integer(0), nil, [:], 0, nil), (.integer(2), nil, [:], 2, nil),
-      (.integer(2), 2, [:], 2, nil), (.integer(4), 2, [:], 4, nil),
-      (.integer(1), 2, [:], nil, .contradiction),
-      (nil, 2, [:], 2, nil), (.string("2"), nil, [:], nil, .unknownVersion),
+      (0, nil, [:], 0, nil), (2, nil, [:], 2, nil),
+      (2, 2, [:], 2, nil), (4, 2, [:], 4, nil),
+      (1, 2, [:], nil, .contradiction),
+      (nil, 2, [:], 2, nil), ("2", nil, [:], nil, .unknownVersion),
       (.real(2), nil, [:], nil, .unknownVersion),
-      (.boolean(true), nil, [:], nil, .unknownVersion), (.integer(-1), nil, [:], nil, .unknownVersion),
-      (.integer(2), nil, [4: 2, 6: 3], 4, nil), (.integer(3), nil, [4: 2, 6: 3], 6, nil),
-      (.integer(2), 5, [4: 2, 6: 3], 5, nil), (.integer(3), 5, [4: 2, 6: 3], 6, nil),
-      (.integer(2), 6, [4: 2, 6: 3], nil, .contradiction), (.integer(0), nil, [4: 2, 6: 3], 0, nil),
-      (.integer(0), 3, [4: 2, 6: 3], 3, nil), (.integer(1), nil, [4: 2, 6: 3], nil, .unknownVersion),
+      (true, nil, [:], nil, .unknownVersion), (-1, nil, [:], nil, .unknownVersion),
+      (2, nil, [4: 2, 6: 3], 4, nil), (3, nil, [4: 2, 6: 3], 6, nil),
+      (2, 5, [4: 2, 6: 3], 5, nil), (3, 5, [4: 2, 6: 3], 6, nil),
+      (2, 6, [4: 2, 6: 3], nil, .contradiction), (0, nil, [4: 2, 6: 3], 0, nil),
+      (0, 3, [4: 2, 6: 3], 3, nil), (1, nil, [4: 2, 6: 3], nil, .unknownVersion),
     ] as [(PropertyListValue?, Int?, [Int: Int], Int?, DrydockError.Code?)])
   func markers(
     _ value: PropertyListValue?, _ recorded: Int?, _ at: [Int: Int], _ version: Int?,
     _ code: DrydockError.Code?
   ) throws {
     try lab.migrations(6)
-    try lab.set(["x": .integer(1)])
+    try lab.set(["x": 1])
     if let recorded { try lab.baseline(recorded) }
     lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
     if let value { try lab.set(["v": value]) }
@@ -94,14 +92,10 @@ import Testing
     try lab.set(["v": .integer(Int64(at[0] ?? 0))])
     try lab.migration(
       "0001_a.yaml",
-      """
-      steps:
-        - sql: {database: notes, up: PRAGMA user_version = \(written), down: SELECT 1}
-        - defaults.set: {values: {v: \(written)}, if-exists: replace}
-      verify:
-        - sql: {database: notes, query: PRAGMA user_version, equals: \(written)}
-
-      """)
+      steps: [
+        "sql: {database: notes, up: PRAGMA user_version = \(written), down: SELECT 1}",
+        "defaults.set: {values: {v: \(written)}, if-exists: replace}",
+      ], ["verify": ["sql: {database: notes, query: PRAGMA user_version, equals: \(written)}"]])
     let error = failure { try lab.migrate() }
     #expect(error.code == (isRight ? nil : .contradiction), "\(error.text)")
     if !isRight {
@@ -118,13 +112,8 @@ import Testing
     for number in 1...2 {
       try lab.migration(
         "000\(number)_a.yaml",
-        """
-        steps:
-          - sql: {database: notes, up: INSERT INTO t VALUES (1), down: SELECT 1}
-        verify:
-          - sql: {database: notes, query: PRAGMA user_version, equals: \(number)}
-
-        """)
+        steps: ["sql: {database: notes, up: INSERT INTO t VALUES (1), down: SELECT 1}"],
+        ["verify": ["sql: {database: notes, query: PRAGMA user_version, equals: \(number)}"]])
     }
     #expect(failure { try lab.migrate() }.text == "no error")
   }
@@ -166,7 +155,7 @@ import Testing
     }
     // Before the first number that is named the app's is 0: any other one would mean a later version.
     try lab.baseline(1)
-    #expect(try lab.settings()?["v"] == .integer(0))
+    #expect(try lab.settings()?["v"] == 0)
     #expect(try detect(lab).version == 1)
   }
 
@@ -174,25 +163,22 @@ import Testing
     try lab.migrations(6)
     lab.configuration.versionMarkers = [Self.setting]
     try lab.migrate(to: 1)
-    var settings = try #require(try lab.settings())
-    settings["v"] = .integer(6)
-    try lab.set(settings)
+    try lab.app(sets: "v", 6)
     let report = try lab.migrate()
     #expect(report.appliedExternally == [2, 3, 4, 5, 6] && report.migrations.isEmpty)
     #expect(try lab.history()?.records.map(\.origin) == [.applied] + Array(repeating: .app, count: 5))
     #expect(try lab.migrate().changedAnything == false)
-    settings["v"] = .integer(7)
-    try lab.set(settings)
+    try lab.app(sets: "v", 7)
     expectFailure("the migrations end with 6") { try lab.migrate() }
   }
 
   @Test func baselines() throws {
     try lab.migrations(6)
-    try lab.set(["x": .integer(1)])
+    try lab.set(["x": 1])
     lab.configuration.versionMarkers = [Self.setting]
     #expect(try lab.baseline(3).isEmpty)
     #expect(try detect(lab).version == 3)
-    #expect(try lab.settings() == ["x": .integer(1), "v": .integer(3)])
+    #expect(try lab.settings() == ["x": 1, "v": 3])
     #expect(try lab.migrate(to: 4).from == 3)
     #expect(try lab.baseline(2).count == 1)
     #expect(try lab.history()?.records.map(\.number) == [1, 2])
@@ -202,5 +188,82 @@ import Testing
     #expect(failure { try detect(lab) }.code == .damagedHistory)
     try lab.baseline(2)
     #expect(try detect(lab).version == 2)
+  }
+
+  /// Three migrations, and a container of version 3 of an app that counted before it had migrations of Drydock's.
+  private func counted(at: [Int: Int] = [:], _ body: (Lab) throws -> Void) throws {
+    try Lab.with { lab in
+      try lab.migrations(3)
+      try lab.set(["v": 3])
+      lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
+      try body(lab)
+    }
+  }
+
+  @Test func believesWhatWasReleased() throws {
+    try counted { (lab: Lab) throws in
+      try lab.release()
+      #expect(try lab.migrate().appliedExternally == [1, 2, 3])
+    }
+    try counted { (lab: Lab) throws in
+      try lab.removeMigration("0003_m.yaml")
+      try lab.release()
+      try lab.migration("0003_m.yaml", "steps: []\n")
+      #expect(try lab.plan().problems.map(\.code) == [.unconfirmedVersion], "the third was never released")
+      try lab.set(["v": 2])
+      #expect(try lab.migrate().migrations.map(\.number) == [3])
+    }
+  }
+
+  @Test func theNumberBeforeTheFirstIsTheOther() throws {
+    try counted(at: [0: 3]) { (lab: Lab) throws in
+      let plan = try lab.plan()
+      #expect(plan.detected.version == 0 && plan.problems.isEmpty)
+      #expect(try lab.migrate().migrations.map(\.number) == [1, 2, 3])
+      #expect(try lab.settings()?["v"] == 3, "the app's number stays as it was")
+      #expect(try lab.plan().detected.version == 3 && lab.plan().problems.isEmpty)
+      for other in [0, 2, 4] as [Int64] {
+        try lab.app(sets: "v", .integer(other))
+        #expect(failure { try lab.plan() }.code == .unknownVersion, "\(other)")
+      }
+    }
+    try counted(at: [0: 3, 2: 4]) { (lab: Lab) throws in
+      try lab.migrate()
+      #expect(try lab.settings()?["v"] == 4)
+      try lab.rollback(to: 0, down: true)
+      #expect(try lab.settings()?["v"] == 3)
+      #expect(try lab.plan().detected.version == 0)
+    }
+  }
+
+  @Test func absenceMeansAVersion() throws {
+    try counted { (lab: Lab) throws in
+      try lab.set(["x": 1])
+      expectFailure("`absent: 0`", code: .unknownVersion) { try lab.plan() }
+      lab.configuration.versionMarkers[0].absent = 0
+      #expect(try lab.plan().detected.source.description == "the absence of the setting `v`")
+      #expect(try lab.migrate().migrations.map(\.number) == [1, 2, 3])
+      // From then on the history says it, and where there is a number, that.
+      try lab.app(sets: "v", nil)
+      #expect(try lab.plan().detected.version == 3 && lab.plan().problems.isEmpty)
+    }
+    try counted { (lab: Lab) throws in
+      try lab.set([:])
+      lab.configuration.versionMarkers[0].absent = 2
+      #expect(try lab.migrate().migrations.map(\.number) == [3])
+      #expect(try lab.history()?.records.map(\.origin) == [.app, .app, .applied])
+    }
+  }
+
+  @Test func configuredMarkers() throws {
+    func marker(_ text: String) throws -> Marker? {
+      try lab.configuration("version-markers: [{defaults: v, \(text)}]\n").versionMarkers.first
+    }
+    let (absent, first) = (try marker("absent: 0"), try marker("at: {0: 7}"))
+    #expect(absent == Marker(place: .defaults(key: "v"), absent: 0))
+    #expect(first == Marker(place: .defaults(key: "v"), at: [0: 7]))
+    for wrong in ["absent: -1", "absent: none"] {
+      expectFailure("drydock.yaml:1:") { try marker(wrong) as Any }
+    }
   }
 }

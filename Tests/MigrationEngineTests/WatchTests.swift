@@ -8,7 +8,7 @@ import Testing
   /// What each step of the only migration changed, by its operation.
   private func changes(_ steps: String) throws -> [[String]] {
     try Lab.with { lab in
-      try lab.set(["theme": .string("dark"), "size": .integer(12)])
+      try lab.set(["theme": "dark", "size": 12])
       try lab.busyDatabase(Lab.oldDatabase)
       try lab.write("Documents/note.md", "x")
       try lab.migration("0001_test.yaml", "steps:\n" + steps)

@@ -3,8 +3,7 @@ import DrydockErrors
 @testable import Reports
 import Testing
 
-@Suite("Annotations of GitHub Actions")
-struct AnnotationTests {
+@Suite("Annotations of GitHub Actions") struct AnnotationTests {
   private func lines(_ report: FixtureSuite.Report, directory: String = "/repo") -> [String] {
     GitHubAnnotations(workspace: "/repo", directory: directory).lines(report)
   }

@@ -4,8 +4,7 @@ import TestSupport
 import Testing
 
 /// Pages as other programs read them: a strict parser, and a browser.
-@Suite("Pages of HTML in a parser and a browser")
-struct HTMLBrowserTests {
+@Suite("Pages of HTML in a parser and a browser") struct HTMLBrowserTests {
   // Made once: they are large.
   private static let hostilePages = pages(PageSamples.hostile + [PageSamples.long])
   private static let plainPages = pages(PageSamples.plain)

@@ -3,8 +3,7 @@ import Foundation
 import Testing
 import Formats
 
-@Suite("Pages of HTML")
-struct HTMLPageTests {
+@Suite("Pages of HTML") struct HTMLPageTests {
   private func shown(_ text: String) -> String { HTML.escaped(text) }
 
   @Test("Characters that act instead of being seen are spelled out")

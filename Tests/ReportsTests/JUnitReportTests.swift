@@ -8,8 +8,7 @@ import Testing
   import FoundationXML
 #endif
 
-@Suite("The report in JUnit XML")
-struct JUnitReportTests {
+@Suite("The report in JUnit XML") struct JUnitReportTests {
   private let all = FixtureSuite.Report(fixtures: [], findings: [], notes: [], seconds: 0)
 
   /// `Schemas/junit-10.xsd` is the schema of Jenkins' xUnit plug-in.

@@ -4,8 +4,7 @@ import Foundation
 @testable import Reports
 import Testing
 
-@Suite("The report in Markdown")
-struct MarkdownTests {
+@Suite("The report in Markdown") struct MarkdownTests {
   private func text(_ fixtures: [FixtureResult], _ notes: [String] = []) -> String {
     let suite = FixtureSuite.Report(fixtures: fixtures, findings: [], notes: notes, seconds: 0)
     return Markdown(Report(suite, from: "/repo")).text

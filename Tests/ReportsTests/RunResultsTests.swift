@@ -4,8 +4,7 @@ import Testing
 
 @testable import Reports
 
-@Suite("The summary of a run")
-struct RunResultsTests {
+@Suite("The summary of a run") struct RunResultsTests {
   /// A line as a job writes it.
   private static func line(
     _ name: String, _ state: String, shard: String = "1/1", exit: Int = 0, time: Int = 0,
@@ -56,6 +55,10 @@ struct RunResultsTests {
     }
   }
 
+  /// The versions before and after, and how many containers have them.
+  private func versions(_ summary: RunSummary) -> [String] {
+    summary.versions.map { "\(Report.Cell.versions($0.before, $0.after).text): \($0.count)" }
+  }
   @Test("Counts, causes with an example, versions, the slowest, and complete shards")
   func merged() throws {
     let one =
@@ -70,9 +73,7 @@ struct RunResultsTests {
     #expect(found.failures.map(\.code) == ["noSpace", "exit 6", "locked"])
     #expect(found.failures[0].count == 12 && found.failures[0].container == "c1")
     #expect(found.failures[0].message == "cannot write c1")
-    #expect(
-      found.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["1 → 2", "2 → 2"]
-        && found.versions.map(\.count) == [1, 1])
+    #expect(versions(found) == ["1 → 2: 1", "2 → 2: 1"])
     #expect(found.slowest.count == 10 && found.slowest[0].container == "b")
     #expect(found.shards.count == 1 && found.shards[0].complete == 2 && !found.isIncomplete)
     #expect(found.exitCodes == [0, 1, 5, 6], "in the order of the names")
@@ -122,9 +123,7 @@ struct RunResultsTests {
     for files in [[first, second], [second, first]] {
       let found = try summary(files.map { Array($0.utf8) })
       #expect(found.count(.changed) == 4 && found.count(.failed) == 1 && found.containers == 5)
-      #expect(
-        found.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["1 → 2"]
-          && found.versions.map(\.count) == [4])
+      #expect(versions(found) == ["1 → 2: 4"])
       #expect(found.failures.map(\.code) == ["damaged"], "what failed later has failed")
       #expect(found.repeatedCount == 5 && found.repeated == ["a", "b", "c", "d", "e"])
       #expect(found.changedAgainCount == 1 && found.changedAgain == ["c"])
@@ -183,13 +182,9 @@ struct RunResultsTests {
     let again = Self.line("a", "unchanged", time: 2, versions: (2, 2), others: ["changed_before": true])
     let found = try summary(again + Self.end())
     #expect(found.count(.changed) == 1 && found.count(.unchanged) == 0 && found.changedAgainCount == 0)
-    #expect(
-      found.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["? → 2"],
-      "the version before is not known")
+    #expect(versions(found) == ["? → 2: 1"], "the version before is not known")
     let both = try summary(Self.line("a", "changed", time: 1), again + Self.end())
-    #expect(
-      both.versions.map { Report.Cell.versions($0.before, $0.after).text } == ["1 → 2"]
-        && both.changedAgainCount == 0)
+    #expect(versions(both) == ["1 → 2: 1"] && both.changedAgainCount == 0)
     let failed = Self.line("a", "failed", exit: 1, time: 1, error: "noSpace")
     #expect(try summary(failed + again + Self.end()).count(.changed) == 1)
   }
@@ -267,15 +262,11 @@ struct RunResultsTests {
       #"{"container":7,"state":"changed","exit_code":0}"#, "\u{0}\u{1}",
       #"{"summary":{"containers":-1},"exit_code":0,"left_out":-5}"#,
     ])
-  func hostile(_ text: String) throws {
-    try reported(text)
-  }
+  func hostile(_ text: String) throws { try reported(text) }
 
   // Not an argument: the test runner writes each argument into many events.
   @Test("A line that is nested deeply is reported")
-  func nested() throws {
-    try reported(String(repeating: "[", count: 100_000))
-  }
+  func nested() throws { try reported(String(repeating: "[", count: 100_000)) }
 
   private func reported(_ text: String) throws {
     let found = try summary(Self.line("a", "changed") + text + "\n" + Self.line("b", "changed") + Self.end())

@@ -1,13 +1,14 @@
-@testable import DrydockTesting
+import AppContainer
+import Drydock
 import Foundation
 import MigrationEngine
-import AppContainer
-@testable import Reports
 import TestSupport
 import Testing
 
-@Suite("The report in SARIF")
-struct SARIFTests {
+@testable import DrydockTesting
+@testable import Reports
+
+@Suite("The report in SARIF") struct SARIFTests {
   /// `Schemas/sarif-2.1.0.json` is the schema of the OASIS standard. To read it takes most of the time: give several logs at once.
   static func validate(_ logs: Data...) throws {
     let program = """
@@ -123,5 +124,57 @@ struct SARIFTests {
       }
       #expect(regions.map { $0?["startLine"] } == [2, 3] && regions[0]?["startColumn"] == 5)
     }
+  }
+
+  private func report(_ findings: [[String: Any]]) throws -> AuditReport {
+    let document: [String: Any] = [
+      "root": "/repo/Notes", "app": "a", "instance": "i", "layout": "ios", "findings": findings,
+      "off": [["rule": "wal-large", "reason": "r", "findings": 1]], "limits": [], "notChecked": [],
+      "unreadable": [],
+    ]
+    return try JSONDecoder().decode(AuditReport.self, from: JSONSerialization.data(withJSONObject: document))
+  }
+
+  private func finding(
+    _ rule: String, _ path: String?, item: String? = nil, _ message: String = "m", severity: String = "error"
+  ) -> [String: Any] {
+    var finding: [String: Any] = [
+      "rule": rule, "severity": severity, "message": message, "count": 2, "unit": "row", "examples": ["x"],
+      "fix": "repair it",
+    ]
+    finding["path"] = path
+    finding["item"] = item
+    return finding
+  }
+
+  private func auditLog(_ findings: [[String: Any]]) throws -> Data {
+    SARIFLog(try report(findings), root: "/repo", directory: "/repo/app").json
+  }
+
+  @Test("That of an audit is valid, whatever is in names")
+  func validAudit() throws {
+    let odd = MarkdownTests.hostile + [ReportSamples.odd]
+    let findings = odd.map { finding("secret-in-log", $0, item: $0, $0) }
+    try Self.validate(auditLog(findings + [finding("version-contradiction", nil)]), auditLog([]))
+  }
+
+  @Test("A finding is at its file, in the container or in the app, with its rule's level")
+  func placesOfAudit() throws {
+    let json = try auditLog([
+      finding("secret-in-database", "Documents/a b.sqlite", item: "t.c"),
+      finding("usage-description-empty", "Notes.app/Info.plist", severity: "note"),
+      finding("large-included-directory", ".", severity: "warning"),
+    ])
+    let results = try Self.results(json)
+    #expect(results.map { $0["level"] as? String } == ["error", "note", "warning"])
+    #expect(
+      results.map { $0["ruleId"] as? String } == [
+        "audit/secret-in-database", "audit/usage-description-empty", "audit/large-included-directory",
+      ])
+    let uris = results.map { (($0["locations"] as? [[String: Any]])?.first).flatMap(Self.uri) }
+    #expect(uris == ["Notes/Documents/a%20b.sqlite", "app/Notes.app/Info.plist", "Notes"])
+    let prints = results.compactMap { ($0["partialFingerprints"] as? [String: String])?["drydock/v1"] }
+    #expect(Set(prints).count == 3)
+    #expect(results.first?["ruleIndex"] as? Int != nil)
   }
 }

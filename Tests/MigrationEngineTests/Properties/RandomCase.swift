@@ -83,8 +83,6 @@ struct RandomCase {
     return container
   }
 
-  // MARK: Running
-
   func migrate(_ name: String = "c", to version: Int? = nil) throws {
     _ = try Transaction.run(on: container(name), .migrate, summary: "test", options: options) {
       try run(on: $0, to: version)
@@ -132,8 +130,6 @@ struct RandomCase {
     }
     return []
   }
-
-  // MARK: Looking
 
   func tree(_ name: String = "c") throws -> TreeListing {
     try TreeListing(folder(name)).without(".drydock-state")

@@ -44,8 +44,6 @@ struct RandomContainer {
   private mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
   private func url(_ path: String) -> URL { URL(fileURLWithPath: root + "/" + path) }
 
-  // MARK: Settings
-
   private mutating func settings() throws {
     let formats: [PropertyListFile.Format] = Self.suites.map { _ in chance(2) ? .binary : .xml }
     // A step may move any value to the other file, and XML rounds dates.
@@ -53,10 +51,10 @@ struct RandomContainer {
     for (number, path) in Self.suites.enumerated() where number == 0 || !chance(4) {
       var root: PropertyListDictionary = [:]
       for key in Self.keys where !chance(3) { root[key] = Self.value(&random, format: common) }
-      root["doc"] = .dictionary(["list": .array([.integer(1), .string("x")]), "version": .integer(1)])
+      root["doc"] = .dictionary(["list": .array([1, "x"]), "version": 1])
       root["json"] = .string(#"{"b": 1.50, "a": [1, 2], "version": 1}"#)
-      root["anchor"] = .boolean(true)
-      root["dataSchemaVersion"] = .integer(0)
+      root["anchor"] = true
+      root["dataSchemaVersion"] = 0
       try Data(PropertyListFile(format: formats[number], root: root).encoded()).write(to: url(path))
     }
   }
@@ -88,8 +86,6 @@ struct RandomContainer {
     }
   }
 
-  // MARK: Files
-
   private mutating func files() throws {
     for path in Self.paths.dropLast(2) where !chance(5) {
       try Data(random.bytes(Int.random(in: 0..<300, using: &random))).write(to: url(path))
@@ -112,8 +108,6 @@ struct RandomContainer {
         atPath: url("Documents/one.txt").path, toPath: url("Documents/hard").path)
     }
   }
-
-  // MARK: Databases
 
   /// With a live log where the dice say so: taken while a connection has it open, as after the death of an app.
   private mutating func database(_ path: String, _ parts: [SchemaPart]) throws {
@@ -144,8 +138,6 @@ struct RandomContainer {
       try? FileManager.default.removeItem(atPath: root + "/tmp.db" + suffix)
     }
   }
-
-  // MARK: The vault
 
   private mutating func vault(_ keys: DeviceKeys) throws {
     var vault = try Vault(new: keys)

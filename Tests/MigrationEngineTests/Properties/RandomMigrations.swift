@@ -50,8 +50,6 @@ struct RandomMigrations {
     return SeededRandom(seed: hash)
   }
 
-  // MARK: Steps
-
   typealias Generator = @Sendable (inout RandomMigrations) -> String
 
   /// A generator of arguments for each operation: one with random arguments, or else the step of its example.
@@ -220,8 +218,6 @@ struct RandomMigrations {
       + (0..<2).map { _ in steps[Int.random(in: 0..<steps.count, using: &random)] }.joined(separator: ", ")
       + "]"
   }
-
-  // MARK: Words
 
   private mutating func one<T>(_ values: T...) -> T {
     values[Int.random(in: 0..<values.count, using: &random)]
