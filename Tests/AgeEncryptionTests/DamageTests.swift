@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Files of several chunks that were cut, changed or put together in another way.
-@Suite("Damage") struct DamageTests {
+@Suite struct DamageTests {
   private static let chunk = PayloadCipher.chunkLength
   private static let sealed = PayloadCipher.sealedChunkLength
 
@@ -30,7 +30,7 @@ import Testing
     return codes[0]
   }
 
-  @Test("Cut anywhere, at borders of chunks above all") func cuts() throws {
+  @Test func `Cut anywhere, at borders of chunks above all`() throws {
     for size in [Self.chunk, 2 * Self.chunk, 3 * Self.chunk + 100] {
       let sealed = try SealedFile(size)
       let start = sealed.payloadStart
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test("A flipped bit anywhere in the payload") func flippedBits() throws {
+  @Test func `A flipped bit anywhere in the payload`() throws {
     let sealed = try SealedFile(2 * Self.chunk + 50)
     var random = SeededRandom(seed: 5)
     let start = sealed.payloadStart
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("A flipped bit anywhere in the header, and a cut anywhere in it") func header() throws {
+  @Test func `A flipped bit anywhere in the header, and a cut anywhere in it`() throws {
     let sealed = try SealedFile(10)
     for place in 0..<(sealed.payloadStart - 16) {
       for bit in 0..<8 {
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test("Bytes after the end, chunks left out, doubled, swapped or from another file") func puzzles() throws {
+  @Test func `Bytes after the end, chunks left out, doubled, swapped or from another file`() throws {
     let sealed = try SealedFile(3 * Self.chunk + 100)
     let other = try SealedFile(3 * Self.chunk + 100)
     let start = sealed.payloadStart
@@ -93,7 +93,7 @@ import Testing
     #expect(try code(head + other.sealed[other.payloadStart...], sealed) == .payload)
   }
 
-  @Test("Invalid sequences of chunks") func misuse() throws {
+  @Test func `Invalid sequences of chunks`() throws {
     let sealed = try SealedFile(0)
     func made(_ chunks: [(length: Int, number: UInt64, isLast: Bool)]) throws -> [UInt8] {
       let start = try AgeFileStart(to: .recipients([sealed.identity.recipient]))
@@ -127,9 +127,7 @@ import Testing
     #expect(try Age.open(fine, with: sealed.keys).count == full + 100)
   }
 
-  @Test("A failed or finished writer rejects more content") func writing()
-    throws
-  {
+  @Test func `A failed or finished writer rejects more content`() throws {
     struct Refusal: Error {}
     let bytes = SeededRandom.noise(20 * Self.chunk)
     let target = AgeTarget.recipients([try AgeIdentity.generate().recipient])
@@ -153,9 +151,7 @@ import Testing
     #expect(throws: Refusal.self) { try AgeWriter(to: target) { _ in throw Refusal() } }
   }
 
-  @Test("A file can be verified with its writer, and only that file") func reopening()
-    throws
-  {
+  @Test func `A file can be verified with its writer, and only that file`() throws {
     let plain = SeededRandom.noise(2 * Self.chunk + 3)
     let target = AgeTarget.recipients([try AgeIdentity.generate().recipient])
     var file: [UInt8] = []

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What headers say without a key, and what they may cost.
-@Suite("Headers") struct HeaderTests {
+@Suite struct HeaderTests {
   private func header(_ file: [UInt8]) throws -> AgeHeader {
     try AgeHeader.read(size: UInt64(file.count)) { target, offset in
       target.copyBytes(from: file[Int(offset)..<(Int(offset) + target.count)])
@@ -17,7 +17,7 @@ import Testing
     Array("age-encryption.org/v1\n\(stanzas)--- \(String(repeating: "A", count: 43))\n".utf8)
   }
 
-  @Test("How a file is encrypted") func summary() throws {
+  @Test func `How a file is encrypted`() throws {
     func summary(_ name: String) throws -> String { try header(Vector(name).file).summary }
     #expect(try summary("x25519") == "encrypted to 1 recipient (X25519)")
     #expect(try summary("x25519_second_of_two") == "encrypted to 2 recipients (X25519)")
@@ -26,8 +26,7 @@ import Testing
     #expect(try summary("scrypt") == "encrypted with a passphrase (scrypt)")
   }
 
-  @Test("An error for a missing key says how the file is encrypted and what to do") func missingKeys() throws
-  {
+  @Test func `An error for a missing key says how the file is encrypted and what to do`() throws {
     func message(_ name: String, _ keys: AgeKeys) throws -> String {
       let file = try Vector(name).file
       let error = expectError(.noIdentity) { try Age.open(file, with: keys) }
@@ -45,7 +44,7 @@ import Testing
     #expect(try message("scrypt", word).contains("the passphrase is wrong"))
   }
 
-  @Test("A long header is refused at its limit, whatever there is more of") func limits() throws {
+  @Test func `A long header is refused at its limit, whatever there is more of`() throws {
     let limit = AgeHeader.maximumLength
     let line = String(repeating: "A", count: 64) + "\n"
     let manyLines = "-> q\n" + String(repeating: line, count: limit / 65 + 1) + "\n"
@@ -58,8 +57,7 @@ import Testing
     }
   }
 
-  @Test("As many recipients as may be are opened in good time, and one more is not written")
-  func manyRecipients() throws {
+  @Test func `As many recipients as may be are opened in good time, and one more is not written`() throws {
     let mine = try AgeIdentity.generate()
     let others = try (1..<AgeHeader.maximumStanzas).map { _ in try AgeIdentity.generate().recipient }
     let file = try Age.seal(SecretBytes([7]), to: .recipients(others + [mine.recipient]))
@@ -73,14 +71,14 @@ import Testing
     }
   }
 
-  @Test("A recipient that is named twice counts once, and none is refused") func duplicates() throws {
+  @Test func `A recipient that is named twice counts once, and none is refused`() throws {
     let mine = try AgeIdentity.generate()
     let file = try Age.seal(SecretBytes([7]), to: .recipients([mine.recipient, mine.recipient]))
     #expect(try header(file).summary == "encrypted to 1 recipient (X25519)")
     #expect(throws: DrydockError.self) { try AgeFileStart(to: .recipients([])) }
   }
 
-  @Test("Two files to the same recipient have nothing in common") func fresh() throws {
+  @Test func `Two files to the same recipient have nothing in common`() throws {
     let mine = try AgeIdentity.generate().recipient
     let first = try Age.seal(SecretBytes(SeededRandom.noise(1000)), to: .recipients([mine]))
     let second = try Age.seal(SecretBytes(SeededRandom.noise(1000)), to: .recipients([mine]))

@@ -1,20 +1,21 @@
 import AgeEncryption
 import Cryptography
-import DrydockErrors
 import TestSupport
 import Testing
 
 /// What one side seals, the other opens: this module and the `age` program.
-@Suite("Interoperation with age") struct InteropTests {
-  private let directory: TemporaryDirectory
+@Suite struct InteropTests {
+  private let directory: TemporaryDirectory, program: AgeProgram
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws {
+    directory = try TemporaryDirectory()
+    program = try AgeProgram(in: directory)
+  }
 
   static let sizes = [0, 65_536, 400_000]
 
-  @Test("age opens what is sealed here, for each of three recipients", arguments: sizes)
-  func theyOpen(size: Int) throws {
-    let program = try AgeProgram(in: directory)
+  @Test(arguments: sizes)
+  func `age opens what is sealed here, for each of three recipients`(size: Int) throws {
     let identities = try (0..<3).map { _ in try AgeIdentity.generate() }
     let plain = SeededRandom.noise(size)
     var random = SeededRandom(seed: UInt64(size))
@@ -37,7 +38,6 @@ import Testing
 
   @Test("What age seals to three recipients is opened here, armored or not", arguments: sizes, [[], ["-a"]])
   func weOpen(size: Int, options: [String]) throws {
-    let program = try AgeProgram(in: directory)
     let identities = try (0..<3).map { _ in try AgeIdentity.generate() }
     let plain = SeededRandom.noise(size)
     let recipients = identities.flatMap { ["-r", "\($0.recipient)"] }
@@ -49,8 +49,7 @@ import Testing
     expectError(.noIdentity) { try Age.open(sealed, with: AgeKeys(identities: [.generate()])) }
   }
 
-  @Test("What age seals is read at random here") func random() throws {
-    let program = try AgeProgram(in: directory)
+  @Test func `What age seals is read at random here`() throws {
     let identity = try AgeIdentity.generate()
     let plain = SeededRandom.noise(1_000_000)
     let sealed = try program.run(["-r", "\(identity.recipient)"], input: plain)
@@ -63,8 +62,7 @@ import Testing
     #expect(part == Array(plain[600_000..<670_000]))
   }
 
-  @Test("More chunks than one byte counts, both ways") func manyChunks() throws {
-    let program = try AgeProgram(in: directory)
+  @Test func `More chunks than one byte counts, both ways`() throws {
     let identity = try AgeIdentity.generate()
     let plain = SeededRandom.noise(258 * PayloadCipher.chunkLength + 1)
     let ours = try plain.withUnsafeBytes { try Age.seal($0, to: .recipients([identity.recipient])) }
@@ -73,8 +71,7 @@ import Testing
     #expect(try Age.open(theirs, with: AgeKeys(identities: [identity])) == SecretBytes(plain))
   }
 
-  @Test("Keys that age-keygen makes are read here") func theirKeys() throws {
-    let program = try AgeProgram(in: directory)
+  @Test func `Keys that age-keygen makes are read here`() throws {
     let made = try program.keygen([])
     let identities = try KeyFile.identities(in: SecretBytes(made.outputBytes), path: nil)
     #expect(identities.count == 1)
@@ -83,9 +80,8 @@ import Testing
     #expect(try Age.open(sealed, with: AgeKeys(identities: identities)) == SecretBytes([7]))
   }
 
-  @Test("Keys made here are read by age-keygen and age, with comments and CRLF", arguments: ["\n", "\r\n"])
-  func ourKeys(end: String) throws {
-    let program = try AgeProgram(in: directory)
+  @Test(arguments: ["\n", "\r\n"])
+  func `Keys made here are read by age-keygen and age, with comments and CRLF`(end: String) throws {
     let identities = [try AgeIdentity.generate(), try AgeIdentity.generate()]
     let texts = identities.map { KeyTests.text(KeyFile.text(of: $0, created: "2026-11-20T10:15:00Z")) }
     let file = "# mine\n\n" + texts.joined(separator: "\n")

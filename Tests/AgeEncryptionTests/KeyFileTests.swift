@@ -5,10 +5,8 @@ import TestSupport
 import Testing
 
 /// Key files as people keep them.
-@Suite("Key files") struct KeyFileTests {
-  @Test("Comments, empty lines and both line ends", arguments: ["\n", "\r\n"]) func identities(end: String)
-    throws
-  {
+@Suite struct KeyFileTests {
+  @Test(arguments: ["\n", "\r\n"]) func `Comments, empty lines and both line ends`(end: String) throws {
     let second = try AgeIdentity.generate()
     let lines = [
       "# created: 2026-11-20T10:15:00Z", "# public key: x", KeyTests.secret, "", "#",
@@ -20,7 +18,7 @@ import Testing
     }
   }
 
-  @Test("What it writes is what age-keygen writes") func written() throws {
+  @Test func `What it writes is what age-keygen writes`() throws {
     let identity = try AgeIdentity(KeyTests.bytes(KeyTests.secret))
     let text = KeyFile.text(of: identity, created: "2026-11-20T10:15:00Z")
     #expect(
@@ -33,7 +31,7 @@ import Testing
     #expect(try KeyFile.identities(in: text, path: nil).map(\.recipient) == [identity.recipient])
   }
 
-  @Test("A bad line is reported by its number and not shown") func badIdentity() throws {
+  @Test func `A bad line is reported by its number and not shown`() throws {
     let bad = [
       "# fine\n\nGFPYY\n", "\n\n\(KeyTests.secret.lowercased())", "\n\n \(KeyTests.secret)",
       "\(KeyTests.secret)\n#\n\(KeyTests.secret)x", "\n\n\(KeyTests.recipient)", "\n\n\0",
@@ -49,7 +47,7 @@ import Testing
     }
   }
 
-  @Test("A file without keys, and one that is encrypted itself") func none() throws {
+  @Test func `A file without keys, and one that is encrypted itself`() throws {
     for text in ["", "\n", "# nothing\n", "\r\n"] {
       #expect(throws: DrydockError.self) { try KeyFile.identities(in: KeyTests.bytes(text), path: nil) }
       #expect(throws: DrydockError.self) { try KeyFile.recipients(in: Array(text.utf8), path: nil) }
@@ -59,7 +57,7 @@ import Testing
     expectError(nil, "encrypted") { try KeyFile.identities(in: SecretBytes(sealed), path: nil) }
   }
 
-  @Test("Files of recipients") func recipients() throws {
+  @Test func `Files of recipients`() throws {
     let text = "# people\r\n\(KeyTests.recipient)\r\n\n\(KeyTests.recipient)"
     let found = try KeyFile.recipients(in: Array(text.utf8), path: "people.txt")
     #expect(found.map(\.description) == [KeyTests.recipient, KeyTests.recipient])

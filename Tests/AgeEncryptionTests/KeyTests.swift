@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Keys as text, one by one and in files.
-@Suite("Keys") struct KeyTests {
+@Suite struct KeyTests {
   /// The pair that the specification prints.
   static let secret = "AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX"
   static let recipient = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"
@@ -16,14 +16,14 @@ import Testing
     secret.withBytes { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("The specification's pair") func known() throws {
+  @Test func `The specification's pair`() throws {
     let identity = try AgeIdentity(Self.bytes(Self.secret))
     #expect(identity.recipient.description == Self.recipient)
     #expect(Self.text(identity.secretText) == Self.secret)
     #expect(try AgeRecipient(Self.recipient) == identity.recipient)
   }
 
-  @Test("New keys differ, and survive their text") func generated() throws {
+  @Test func `New keys differ, and survive their text`() throws {
     let first = try AgeIdentity.generate()
     let second = try AgeIdentity.generate()
     #expect(first.recipient != second.recipient)
@@ -31,7 +31,7 @@ import Testing
     #expect(try AgeRecipient("\(first.recipient)") == first.recipient)
   }
 
-  @Test("Any modified recipient is rejected") func damagedRecipient() throws {
+  @Test func `Any modified recipient is rejected`() throws {
     for text in Self.damaged(Self.recipient) + [
       Self.recipient.uppercased(), Self.secret, "", "age1", "age1qqqqqq",
     ] {
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("Any modified identity is rejected and not shown") func damagedIdentity() throws {
+  @Test func `Any modified identity is rejected and not shown`() throws {
     for text in Self.damaged(Self.secret) + [
       Self.secret.lowercased(), Self.recipient, "", "AGE-SECRET-KEY-1",
     ] {
@@ -62,7 +62,7 @@ import Testing
     return changes.filter { $0 != text } + [text + "\n", " " + text, text + " ", text + text]
   }
 
-  @Test("Unused bits must be zero") func padding() throws {
+  @Test func `Unused bits must be zero`() throws {
     // The same key with one of the last four bits set, and a checksum that fits.
     for end in ["pp9g8nq", "gz8c7s0"] {
       let loose = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73e" + end
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test("Errors explain likely mistakes") func complaints() {
+  @Test func `Errors explain likely mistakes`() {
     func complaint(_ text: String) -> String {
       #expect(throws: DrydockError.self) { try AgeRecipient(text) }?.message ?? ""
     }
@@ -81,13 +81,13 @@ import Testing
     #expect(!complaint("something").contains("something"))
   }
 
-  @Test("A weak recipient is refused when something is sealed to it") func weak() throws {
+  @Test func `A weak recipient is refused when something is sealed to it`() throws {
     // The point 0, with which everybody shares the same secret.
     let weak = try AgeRecipient("age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z")
     expectError(.badKey) { try AgeFileStart(to: .recipients([weak])) }
   }
 
-  @Test("Identities hide their secret from everything that prints") func hidden() throws {
+  @Test func `Identities hide their secret from everything that prints`() throws {
     let identity = try AgeIdentity(Self.bytes(Self.secret))
     var dumped = ""
     dump(identity, to: &dumped)

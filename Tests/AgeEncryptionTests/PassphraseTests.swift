@@ -1,16 +1,15 @@
 import AgeEncryption
 import Cryptography
-import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
 
 /// Files that a passphrase opens. The age program asks for it, so it runs at a terminal.
-@Suite("Passphrases", .serialized) struct PassphraseTests {
+@Suite(.serialized) struct PassphraseTests {
   private static let passphrase = "a made-up pässphrase"
   private static let keys = AgeKeys(passphrases: [KeyTests.bytes(passphrase)])
 
-  @Test("age opens what is sealed here", arguments: [1, 65_537]) func theyOpen(size: Int) throws {
+  @Test(arguments: [1, 65_537]) func `age opens what is sealed here`(size: Int) throws {
     let directory = try TemporaryDirectory()
     let target = AgeTarget.passphrase(KeyTests.bytes(Self.passphrase), workFactor: 12)
     let sealed = try Age.seal(SecretBytes(SeededRandom.noise(size)), to: target)
@@ -20,7 +19,7 @@ import Testing
     #expect(Array(try RawFiles.read(Array(directory("out").utf8))) == SeededRandom.noise(size))
   }
 
-  @Test("What age seals is opened here, and armored") func weOpen() throws {
+  @Test func `What age seals is opened here, and armored`() throws {
     let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let input = try program.file("in", SeededRandom.noise(100_000))
@@ -29,7 +28,7 @@ import Testing
     #expect(try Age.open(sealed, with: Self.keys) == SecretBytes(SeededRandom.noise(100_000)))
   }
 
-  @Test("Several passphrases are tried in order") func several() throws {
+  @Test func `Several passphrases are tried in order`() throws {
     let sealed = try Age.seal(
       SecretBytes([1]), to: .passphrase(KeyTests.bytes(Self.passphrase), workFactor: 3))
     let keys = AgeKeys(passphrases: [KeyTests.bytes("another"), KeyTests.bytes(Self.passphrase)])
@@ -40,7 +39,7 @@ import Testing
     expectError(.noIdentity, "none of the 2 passphrases") { try Age.open(sealed, with: wrong) }
   }
 
-  @Test("The work factor is 18 where none is asked for, and costs what it says") func workFactor() throws {
+  @Test func `The work factor is 18 where none is asked for, and costs what it says`() throws {
     guard case .passphrase(_, let standard) = AgeTarget.passphrase(SecretBytes([1])) else { return }
     #expect(standard == 18)
     let sealed = try Age.seal(
@@ -48,9 +47,8 @@ import Testing
     #expect(String(decoding: sealed.prefix(80), as: UTF8.self).contains(#/-> scrypt [A-Za-z0-9+/]{22} 3\n/#))
   }
 
-  @Test(
-    "A factor that takes more than 256 MiB is refused before the memory is taken", arguments: [19, 22, 40])
-  func hostileFactor(factor: Int) throws {
+  @Test(arguments: [19, 22, 40])
+  func `A factor that takes more than 256 MiB is refused before the memory is taken`(factor: Int) throws {
     let sealed = try Age.seal(
       SecretBytes([1]), to: .passphrase(KeyTests.bytes(Self.passphrase), workFactor: 3))
     let text = String(decoding: sealed, as: Unicode.ASCII.self)
@@ -62,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("An empty passphrase and a factor out of range are refused", arguments: [-1, 0, 19, 64]) func bounds(
+  @Test(arguments: [-1, 0, 19, 64]) func `An empty passphrase and a factor out of range are refused`(
     factor: Int
   ) {
     for target in [

@@ -1,16 +1,15 @@
 import AgeEncryption
-import DrydockErrors
 import Synchronization
 import TestSupport
 import Testing
 
 /// Ranges of a file, and what is read for them.
-@Suite("Random access") struct RandomAccessTests {
+@Suite struct RandomAccessTests {
   private static let chunk = PayloadCipher.chunkLength
   private static let sealed = PayloadCipher.sealedChunkLength
   private static let sizes = [0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk, 3 * chunk + 17, 20 * chunk + 5]
 
-  @Test("Any range is what the plain bytes have there", arguments: sizes) func ranges(size: Int) throws {
+  @Test(arguments: sizes) func `Any range is what the plain bytes have there`(size: Int) throws {
     let file = try SealedFile(size)
     let reader = try file.reader()
     #expect(reader.plainSize == UInt64(size))
@@ -29,7 +28,7 @@ import Testing
     #expect(try file.read(0..<size, reader) == file.plain)
   }
 
-  @Test("Only the chunks of the range are read, the last one first") func reads() throws {
+  @Test func `Only the chunks of the range are read, the last one first`() throws {
     let size = 40 * Self.chunk + 9
     let file = try SealedFile(size)
     let reader = try file.reader()
@@ -42,8 +41,7 @@ import Testing
     for (range, first, last) in [
       (0..<1, 0, 0), (5..<Self.chunk, 0, 0), (Self.chunk - 1..<Self.chunk + 1, 0, 1),
       (7 * Self.chunk..<8 * Self.chunk, 7, 7), (39 * Self.chunk + 1..<size, 39, 40),
-      (size - 1..<size, 40, 40),
-      (0..<size, 0, 40),
+      (size - 1..<size, 40, 40), (0..<size, 0, 40),
     ] {
       _ = try file.read(range, reader)
       let taken = file.taken()
@@ -56,7 +54,7 @@ import Testing
     #expect(file.taken() == [])
   }
 
-  @Test("A range outside of the content is refused") func outside() throws {
+  @Test func `A range outside of the content is refused`() throws {
     let file = try SealedFile(100)
     let reader = try file.reader()
     for (offset, count) in [(101, 0), (100, 1), (0, 101), (99, 2), (UInt64.max, 1), (UInt64.max, 0)]
@@ -67,7 +65,7 @@ import Testing
     }
   }
 
-  @Test("Several threads read at once") func threads() async throws {
+  @Test func `Several threads read at once`() async throws {
     let file = try SealedFile(10 * Self.chunk + 1)
     let reader = try file.reader()
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -85,7 +83,7 @@ import Testing
     }
   }
 
-  @Test("What the source throws comes through") func failingSource() throws {
+  @Test func `What the source throws comes through`() throws {
     struct Refusal: Error {}
     let file = try SealedFile(10)
     #expect(throws: Refusal.self) {

@@ -5,20 +5,19 @@ import TestSupport
 import Testing
 
 /// Every vector comes to what the specification says, through each way of opening a file.
-@Suite("Vectors") struct VectorTests {
-  @Test("There are vectors of every outcome") func complete() throws {
+@Suite struct VectorTests {
+  @Test func `There are vectors of every outcome`() throws {
     let outcomes = try Vector.names().map { try Vector($0).expected }
     #expect(outcomes.count > 150)
     for (outcome, count) in [
       (Vector.Outcome.success, 10), (.noMatch, 5), (.macFailure, 3), (.headerFailure, 80),
-      (.payloadFailure, 10),
-      (.armorFailure, 25),
+      (.payloadFailure, 10), (.armorFailure, 25),
     ] {
       #expect(outcomes.count { $0 == outcome } >= count)
     }
   }
 
-  @Test("In memory, and at random where it is not armored", arguments: try Vector.names()) func opened(
+  @Test(arguments: try Vector.names()) func `In memory, and at random where it is not armored`(
     name: String
   ) throws {
     let vector = try Vector(name)
@@ -35,7 +34,8 @@ import Testing
   }
 
   /// Nothing of ours runs here: it shows that the vectors are right.
-  @Test("The age program agrees", .enabled(if: TestExtent.isFull)) func program() throws {
+  @Test("The age program agrees", .enabled(if: TestExtent.isFull))
+  func program() throws {
     let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let complaints: [Vector.Outcome: String] = [

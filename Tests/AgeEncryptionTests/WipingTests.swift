@@ -14,7 +14,7 @@
       secret.withBytes { SecretBytes(copying: $0) }
     }
 
-    @Test("The memory search finds copies") func control() throws {
+    @Test func `The memory search finds copies`() throws {
       let needle = try Self.secret(40)
       #expect(try MemoryScan.copies(of: needle) == 0)
       let copies = [Self.copy(needle), Self.copy(needle)]
@@ -26,7 +26,7 @@
       #expect(isFound)
     }
 
-    @Test("Content that is sealed and opened") func content() throws {
+    @Test func `Content that is sealed and opened`() throws {
       let needle = try Self.secret(20_000)
       let keys = AgeKeys(identities: [try AgeIdentity.generate()])
       let file = try Age.seal(Self.copy(needle), to: .recipients(keys.identities.map(\.recipient)))
@@ -39,14 +39,14 @@
       #expect(try MemoryScan.copies(of: needle) == 0)
     }
 
-    @Test("Passphrases") func passphrases() throws {
+    @Test func `Passphrases`() throws {
       let needle = try Self.secret(3000)
       let file = try Age.seal(SecretBytes([1]), to: .passphrase(Self.copy(needle), workFactor: 4))
       #expect(try Age.open(file, with: AgeKeys(passphrases: [Self.copy(needle)])).count == 1)
       #expect(try MemoryScan.copies(of: needle) == 0)
     }
 
-    @Test("Identities, as text and as bytes") func identities() throws {
+    @Test func `Identities, as text and as bytes`() throws {
       let (text, bytes) = try use()
       #expect(try MemoryScan.copies(of: text) == 0)
       #expect(try MemoryScan.copies(of: bytes) == 0)
@@ -61,7 +61,7 @@
       return (identity.secretText, Self.copy(identity.secret))
     }
 
-    @Test("File keys and what is derived from them") func fileKeys() throws {
+    @Test func `File keys and what is derived from them`() throws {
       let (fileKey, payloadKey) = try derive()
       #expect(try MemoryScan.copies(of: fileKey) == 0)
       #expect(try MemoryScan.copies(of: payloadKey) == 0)

@@ -1,4 +1,3 @@
-import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -7,7 +6,6 @@ import Testing
 
 @Suite struct DatabaseCaptureTests {
   private let sandbox: DatabaseSandbox
-
   init() throws { sandbox = try DatabaseSandbox() }
 
   static let whole = DatabaseSandbox.Content(sum: 20_000, rows: 200, integrity: "ok")
@@ -115,8 +113,6 @@ import Testing
     if mode == "DELETE" { try capture(expecting: "copy") }
   }
 
-  // MARK: The way of capture makes no difference
-
   @Test(arguments: ["WAL", "DELETE"]) func theDigestDoesNotDependOnTheCapture(mode: String) throws {
     // Changes after the first commit, so that the change counter and the schema cookie are not what a new file has.
     try sandbox.make(
@@ -127,8 +123,7 @@ import Testing
         CREATE TABLE gone(x); DROP TABLE gone;
         """)
     // The image is let go of at once: its lock keeps writers out.
-    let first = try sandbox.digest(
-      sandbox.capture(as: "a"))
+    let first = try sandbox.digest(sandbox.capture(as: "a"))
     #expect(try sandbox.scratch.names().isEmpty == (mode == "WAL"))
     let inPlaceBytes = try sandbox.root.contents(sandbox.main)
 

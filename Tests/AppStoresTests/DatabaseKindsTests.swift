@@ -6,7 +6,6 @@ import Testing
 /// Databases of every kind, in use and left by a crash.
 @Suite struct DatabaseKindsTests {
   private let sandbox: DatabaseSandbox
-
   init() throws { sandbox = try DatabaseSandbox() }
 
   @Test(arguments: ["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF", "WAL"]) func inUse(mode: String) throws

@@ -5,8 +5,10 @@ import Testing
 @testable import AppStores
 
 @Suite struct DatabaseLockTests {
+  private let sandbox: DatabaseSandbox
+  init() throws { sandbox = try DatabaseSandbox() }
+
   @Test(arguments: ["WAL", "DELETE"]) func anotherSQLiteSeesItLocked(mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     let before = try sandbox.listing()
     var lock = try DatabaseLock.acquire(sandbox.main, in: sandbox.root)
@@ -32,7 +34,6 @@ import Testing
 
   /// As when another thread starts a program: that has copies of all descriptors until it runs.
   @Test func isReleasedAlsoWhileACopyOfItsDescriptorIsOpen() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     var lock = try DatabaseLock.acquire(sandbox.main, in: sandbox.root)
     let copy = dup(try #require(lock).file.rawValue)
@@ -43,7 +44,6 @@ import Testing
   }
 
   @Test func isRefusedWhileAnotherProcessHoldsOne() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     let holder = try sandbox.open("SELECT count(*) FROM account")
     #expect(try DatabaseLock.acquire(sandbox.main, in: sandbox.root) == nil)

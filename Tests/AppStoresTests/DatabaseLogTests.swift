@@ -7,7 +7,6 @@ import Testing
 /// Main file and log read as one: always what SQLite makes of them.
 @Suite struct DatabaseLogTests {
   private let sandbox: DatabaseSandbox
-
   init() throws { sandbox = try DatabaseSandbox() }
 
   /// Captures, and compares with what SQLite makes of a copy of the files; gives the kind.

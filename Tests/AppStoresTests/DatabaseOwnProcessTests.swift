@@ -7,13 +7,15 @@ import Testing
 
 /// An app that uses the library in its own process, with its database open.
 @Suite struct DatabaseOwnProcessTests {
+  private let sandbox: DatabaseSandbox
+  init() throws { sandbox = try DatabaseSandbox() }
+
   /// The sqlite3 program, as anybody else who wants to write.
   private func otherWrites(_ sandbox: DatabaseSandbox) throws -> Bool {
     try sandbox.sqlite("UPDATE account SET note = 'other' WHERE id = 9").succeeded
   }
 
   @Test(arguments: ["WAL", "DELETE"]) func keepsItsLocks(mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     let queue = try DatabaseQueue(path: sandbox.path)
     try queue.inDatabase { db in
@@ -35,7 +37,6 @@ import Testing
 
   /// A reader's lock keeps the log from being started anew.
   @Test func keepsItsReadLockOfTheLog() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     // Something in the log, so that the reader's lock is one that matters.
     let other = try sandbox.open("UPDATE account SET note = 'a' WHERE id = 1")
@@ -57,7 +58,6 @@ import Testing
   }
 
   @Test func anAppThatOpensItDuringACaptureKeepsItsLocks() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     var image: DatabaseImage? = try sandbox.capture()
     #expect(image?.kind == "in place")
@@ -73,7 +73,6 @@ import Testing
   }
 
   @Test func drydocksOwnDescriptorsDoNotCount() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     try sandbox.leaveLog("UPDATE account SET note = 'x' WHERE id < 20")
     let before = try sandbox.listing()

@@ -7,6 +7,9 @@ import Testing
 
 /// Journals and logs are foreign input: SQLite plays a copy, and neither touches another file nor fills the disk.
 @Suite struct HostileSidecarTests {
+  private let sandbox: DatabaseSandbox
+  init() throws { sandbox = try DatabaseSandbox() }
+
   private static let log: ContainerPath = "db.sqlite-wal", journal: ContainerPath = "db.sqlite-journal"
 
   /// Captures, and gives the kind, and the content of what SQLite can open; the live files stay as they are.
@@ -30,11 +33,8 @@ import Testing
       + DatabaseFormat.journalMagic
   }
 
-  @Test(
-    "A file that a journal names as its super-journal is neither opened nor removed",
-    arguments: ["file", "pipe", "link", "nested"])
-  func superJournal(_ kind: String) throws {
-    let sandbox = try DatabaseSandbox()
+  @Test(arguments: ["file", "pipe", "link", "nested"])
+  func `A file that a journal calls its super-journal is neither opened nor removed`(_ kind: String) throws {
     try sandbox.make("DELETE")
     let (victim, other) = (sandbox.folder("victim"), sandbox.folder("other"))
     switch kind {
@@ -56,11 +56,8 @@ import Testing
   }
 
   /// The first file that a commit removes is the super-journal: then it is committed.
-  @Test(
-    "A transaction over two databases that was killed is undone in both, or committed in both",
-    arguments: [1, 2, 3])
-  func twoDatabases(removal: Int) throws {
-    let sandbox = try DatabaseSandbox()
+  @Test(arguments: [1, 2, 3])
+  func `A killed transaction over two databases is in both, or in neither`(removal: Int) throws {
     try sandbox.make("DELETE")
     try sandbox.root.createDirectory("sub")
     try sandbox.root.copyContents(of: sandbox.main, to: "sub/main.db", in: sandbox.root)
@@ -85,11 +82,8 @@ import Testing
     #expect(try sandbox.content(image) == expected)
   }
 
-  @Test(
-    "A log that claims more pages than there are is not played",
-    arguments: ["alone", "with a journal", "with a page of that number"])
-  func largeLog(_ kind: String) throws {
-    let sandbox = try DatabaseSandbox()
+  @Test(arguments: ["alone", "with a journal", "with a page of that number"])
+  func `A log that claims more pages than there are is not played`(_ kind: String) throws {
     try sandbox.make("WAL")
     try sandbox.leaveLog("UPDATE account SET balance = 7 WHERE id = 3")
     var bytes = try sandbox.root.contents(Self.log)
@@ -128,9 +122,7 @@ import Testing
     }
   }
 
-  @Test("A journal that would make terabytes of a database is not played")
-  func largeJournal() throws {
-    let sandbox = try DatabaseSandbox()
+  @Test func `A journal that would make terabytes of a database is not played`() throws {
     try sandbox.make("DELETE")
     try sandbox.root.create(Self.journal, Self.journal(pages: 0x7fff_ffff))
     let kind = try capture(sandbox).kind

@@ -4,8 +4,7 @@ import GRDB
 import TestSupport
 import Testing
 
-@Suite("A schema that this SQLite cannot read")
-struct NewerSchemaTests {
+@Suite("A schema that this SQLite cannot read") struct NewerSchemaTests {
   /// A database of which one object is written in a language that no SQLite knows, as of a version of SQLite.
   private func database(_ change: String, version: [UInt8], _ body: (String) throws -> Void) throws {
     let folder = try TemporaryDirectory()
@@ -23,7 +22,7 @@ struct NewerSchemaTests {
   }
 
   @Test(
-    "is named with its object, and with the versions of SQLite that read and wrote it",
+    "It is named with its object and the versions of SQLite that read and wrote it",
     arguments: [
       ("UPDATE sqlite_schema SET sql = 'CREATE TABLE t(x) FUTURE' WHERE name = 't'", "`t`", "FUTURE"),
       (
@@ -55,8 +54,7 @@ struct NewerSchemaTests {
     }
   }
 
-  @Test("A function of the schema that this SQLite lacks is named like one of a statement")
-  func function() throws {
+  @Test func `A function of the schema that this SQLite lacks is named like one of a statement`() throws {
     let change = "UPDATE sqlite_schema SET sql = 'CREATE TABLE t(x CHECK (later(x)))' WHERE name = 't'"
     try database(change, version: [0, 0x2F, 0x49, 0x79]) { path in
       let queue = try DatabaseQueue.alone(with: path)

@@ -4,12 +4,10 @@ import Formats
 import Foundation
 import Testing
 
-@Suite("Redaction")
-struct RedactorTests {
+@Suite("Redaction") struct RedactorTests {
   private let redactor = Redactor()
 
-  @Test("Length and a fingerprint in place of the secret")
-  func form() throws {
+  @Test func `Length and a fingerprint in place of the secret`() throws {
     let shown = redactor.shown(.string("hunter2-hunter2-hunter2!"), key: "auth_token")
     #expect(shown.wholeMatch(of: #/\(secret, 24 characters, #[0-9a-f]{8}\)/#) != nil, "\(shown)")
     #expect(redactor.shown(.string("é"), key: "password").hasPrefix("(secret, 1 character, #"))
@@ -20,8 +18,7 @@ struct RedactorTests {
     #expect(redactor.shown(.boolean(true), key: "password") == "true")
   }
 
-  @Test("Equal secrets have equal fingerprints in one run, whatever they are kept as, and in no other run")
-  func fingerprints() {
+  @Test func `Equal secrets have equal fingerprints in one run, and in no other run`() {
     func mark(_ redactor: Redactor, _ value: PropertyListValue) -> Substring {
       redactor.shown(value, key: "token").split(separator: " ").last ?? ""
     }
@@ -37,8 +34,7 @@ struct RedactorTests {
       [UInt8]([0xff, 0]).withUnsafeBytes { redactor.shown(secret: $0) }.hasPrefix("(secret, 2 bytes, #"))
   }
 
-  @Test("Inside of lists and dictionaries only the secrets go")
-  func nested() {
+  @Test func `Inside of lists and dictionaries only the secrets go`() {
     let value = PropertyListValue.dictionary([
       "user": .string("ada"), "password": .string("hunter2"), "age": .integer(36),
       "list": .array([.string("milk"), .string("Bearer abc123def456")]),
@@ -53,8 +49,7 @@ struct RedactorTests {
     #expect(shown.contains("expiry: \"soon\"") && shown.contains("login: (secret, 3 characters"))
   }
 
-  @Test("Names beside values count: cookies, headers, tables of settings")
-  func beside() {
+  @Test func `Names beside values count: cookies, headers, tables of settings`() {
     let cookie = PropertyListValue.dictionary([
       "Name": .string("session"), "Value": .string("hunter2"), "Domain": .string("example.com"),
     ])
@@ -64,8 +59,7 @@ struct RedactorTests {
     #expect(redactor.shown(plain, key: "setting") == "{name: \"theme\", value: \"dark\"}")
   }
 
-  @Test("JSON in a text is shown without its secrets; a damaged one not at all")
-  func json() {
+  @Test func `JSON in a text is shown without its secrets; a damaged one not at all`() {
     let text = #"{"user": "ada", "n": null, "t": true, "token": "hunter2", "deep": ["{\"pin\": \"4821\"}"]}"#
     let shown = redactor.shown(.string(text), key: "state")
     // The digits may be in a fingerprint, by chance.
@@ -86,8 +80,7 @@ struct RedactorTests {
     #expect(!redactor.shown(.string(nested), key: "token").contains("hunter2"))
   }
 
-  @Test("Data is taken apart to know whether it is a secret: JSON, property lists, keyed archives")
-  func data() throws {
+  @Test func `Data is taken apart to know whether it is a secret: JSON, lists, keyed archives`() throws {
     let json = Array(#"{"a": {"password": "hunter2"}}"#.utf8)
     let list = try PropertyListFile(root: ["authToken": .string("hunter2")]).encoded()
     let xml = try PropertyListFile(format: .xml, root: ["a": .dictionary(["pin": .string("4821")])]).encoded()
@@ -103,8 +96,7 @@ struct RedactorTests {
     }
   }
 
-  @Test("Keyed archives: a field's name, and a dictionary's keys")
-  func keyedArchive() throws {
+  @Test func `Keyed archives: a field's name, and a dictionary's keys`() throws {
     // NSKeyedArchiver is not what is tested: a list as it writes one, by hand.
     func archive(_ field: String) throws -> [UInt8] {
       let xml = """
@@ -121,8 +113,7 @@ struct RedactorTests {
     #expect(!SecretPattern.isSecret(.data(try archive("nickname")), key: "state"))
   }
 
-  @Test("A secret that has got another name is one still")
-  func known() {
+  @Test func `A secret that has got another name is one still`() {
     let secret = PropertyListValue.string("correct horse battery")
     let settings: PropertyListDictionary = [
       "password": secret, "theme": .string("dark"),
@@ -143,8 +134,7 @@ struct RedactorTests {
     #expect(redactor.knowing([data], among: [text]).shown(text, key: "note").contains("(secret, "))
   }
 
-  @Test("A key may be a secret itself")
-  func keys() {
+  @Test func `A key may be a secret itself`() {
     let token = MadeUp.tokens[0]
     #expect(
       !redactor.shown(name: token).contains(token) && redactor.shown(name: "auth_token") == "auth_token")
@@ -153,8 +143,7 @@ struct RedactorTests {
     #expect(!redactor.shown(.dictionary([token: .integer(1)]), key: "x").contains(token))
   }
 
-  @Test("Nothing of a redactor shows its key")
-  func key() {
+  @Test func `Nothing of a redactor shows its key`() {
     var text = ""
     dump(redactor, to: &text)
     #expect(!text.contains("[") && text.count < 400, "\(text)")

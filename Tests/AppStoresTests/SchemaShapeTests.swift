@@ -30,9 +30,8 @@ import Testing
       try expectRead(db)
       for sql in [
         "CREATE TABLE \"größe\" (\"é\" TEXT)", "DROP TRIGGER kept",
-        "ALTER TABLE list ADD COLUMN done INTEGER",
-        "DROP INDEX by_list", "ALTER TABLE list RENAME TO folder", "DROP VIEW open_task",
-        "CREATE TABLE list (id INTEGER PRIMARY KEY, title TEXT)", "DROP TABLE task",
+        "ALTER TABLE list ADD COLUMN done INTEGER", "DROP INDEX by_list", "ALTER TABLE list RENAME TO folder",
+        "DROP VIEW open_task", "CREATE TABLE list (id INTEGER PRIMARY KEY, title TEXT)", "DROP TABLE task",
       ] {
         try db.execute(sql: sql)
         try expectRead(db)

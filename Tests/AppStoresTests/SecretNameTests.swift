@@ -2,49 +2,41 @@
 import Formats
 import Testing
 
-@Suite("Names of secrets")
-struct SecretNameTests {
+@Suite("Names of secrets") struct SecretNameTests {
   static let names = [
     "token", "Token", "TOKEN", "tokens", "auth_token", "authToken", "authtoken", "AUTH_TOKEN", "auth-token",
     "com.example.authToken", "accessToken", "access_token2", "refreshToken", "idToken", "pushToken",
-    "deviceToken",
-    "password", "Passwords", "userPassword", "userpassword", "user_password_hash", "PASSWORD", "db.password",
-    "dbPass", "smtp_pass", "pass", "passwd", "pwd", "passphrase", "passPhrase", "passcode", "pass_code",
-    "secret", "clientSecret", "client_secret", "clientsecret", "my_secret_value", "credentials", "credential",
-    "awsCredentials", "creds", "apiKey", "api_key", "api-key", "API Key", "APIKey", "APIKeys", "apikey",
-    "x-api-key", "privateKey", "private_key", "PrivateKeys", "secretKey", "signingKey", "encryption_key",
-    "dbKey",
-    "authorization", "Authorization", "authorizationHeader", "cookie", "cookies", "sessionCookie",
-    "Set-Cookie",
-    "session", "userSession", "session_id", "sessionId", "sessionKey", "jwt", "userJWT", "bearer",
-    "iban", "IBAN", "ssn", "userSSN", "cardNumber", "card_number", "creditCard", "seedPhrase", "mnemonic",
-    "recoveryPhrase", "recovery_codes", "backupCodes", "socialSecurityNumber", "license_key",
+    "deviceToken", "password", "Passwords", "userPassword", "userpassword", "user_password_hash", "PASSWORD",
+    "db.password", "dbPass", "smtp_pass", "pass", "passwd", "pwd", "passphrase", "passPhrase", "passcode",
+    "pass_code", "secret", "clientSecret", "client_secret", "clientsecret", "my_secret_value", "credentials",
+    "credential", "awsCredentials", "creds", "apiKey", "api_key", "api-key", "API Key", "APIKey", "APIKeys",
+    "apikey", "x-api-key", "privateKey", "private_key", "PrivateKeys", "secretKey", "signingKey",
+    "encryption_key", "dbKey", "authorization", "Authorization", "authorizationHeader", "cookie", "cookies",
+    "sessionCookie", "Set-Cookie", "session", "userSession", "session_id", "sessionId", "sessionKey", "jwt",
+    "userJWT", "bearer", "iban", "IBAN", "ssn", "userSSN", "cardNumber", "card_number", "creditCard",
+    "seedPhrase", "mnemonic", "recoveryPhrase", "recovery_codes", "backupCodes", "socialSecurityNumber",
+    "license_key",
   ]
 
   static let codes = [
     "pin", "PIN", "userPin", "user_pin", "pinCode2", "otp", "otp_code", "cvv", "cvc", "CVV2", "tan",
-    "securityCode",
-    "verification_code", "smsCode", "oneTimeCode",
+    "securityCode", "verification_code", "smsCode", "oneTimeCode",
   ]
 
   static let others = [
     "", "theme", "fontSize", "tokenizer", "tokenizerModel", "tokenExpiry", "token_type", "tokenCount",
     "maxTokens", "max_tokens", "tokensUsed", "sessionCount", "session_timeout", "sessionTimeout",
-    "lastSessionDate",
-    "keyboard", "keyboardType", "hotkey", "monkey", "publicKey", "lastSearch", "refreshInterval",
-    "pinnedNotes",
-    "pinned", "spinner", "opinion", "shopping", "showPassword", "show_password", "rememberPassword",
-    "passwordPolicy", "passwordStrength", "passwordChangedAt", "cookieConsent", "hasToken", "secretName",
-    "username", "email", "dark_mode", "launchCount", "recentSearches", "zoom", "lastOpened",
-    "dataSchemaVersion",
-    "compass", "passenger", "bypass", "author", "authors", "authorName", "secretary", "obsession",
-    "possession", "discussion", "cookieBanner", "cookbook", "tangent", "island", "standard", "kitten",
-    "AppleLanguages", "NSNavLastRootDirectory", "WebKitDiskImageCacheSavedCacheDirectory", "pinLength",
-    "otpExpires", "🔑", "日本語", "12345", "___", "...",
+    "lastSessionDate", "keyboard", "keyboardType", "hotkey", "monkey", "publicKey", "lastSearch",
+    "refreshInterval", "pinnedNotes", "pinned", "spinner", "opinion", "shopping", "showPassword",
+    "show_password", "rememberPassword", "passwordPolicy", "passwordStrength", "passwordChangedAt",
+    "cookieConsent", "hasToken", "secretName", "username", "email", "dark_mode", "launchCount",
+    "recentSearches", "zoom", "lastOpened", "dataSchemaVersion", "compass", "passenger", "bypass", "author",
+    "authors", "authorName", "secretary", "obsession", "possession", "discussion", "cookieBanner", "cookbook",
+    "tangent", "island", "standard", "kitten", "AppleLanguages", "NSNavLastRootDirectory",
+    "WebKitDiskImageCacheSavedCacheDirectory", "pinLength", "otpExpires", "🔑", "日本語", "12345", "___", "...",
   ]
 
-  @Test("Secrets' names are recognized", arguments: names)
-  func secret(_ name: String) {
+  @Test(arguments: names) func `Secrets' names are recognized`(_ name: String) {
     #expect(SecretName(name) == .secret)
     #expect(SecretPattern.isSecret(.string("x1"), key: name))
     #expect(SecretPattern.isSecret(.string("correct horse"), key: name))
@@ -52,16 +44,14 @@ struct SecretNameTests {
     #expect(SecretPattern.isSecret(.data([1]), key: name))
   }
 
-  @Test("Names of codes are recognized", arguments: codes)
-  func code(_ name: String) {
+  @Test(arguments: codes) func `Names of codes are recognized`(_ name: String) {
     #expect(SecretName(name) == .code || SecretName(name) == .secret)
     #expect(SecretPattern.isSecret(.string("4821"), key: name))
     #expect(SecretPattern.isSecret(.integer(4821), key: name))
     #expect(SecretPattern.isSecret(.string("JBSWY3DPEHPK3PXP42"), key: name))
   }
 
-  @Test("What is named after a secret is none", arguments: others)
-  func notSecret(_ name: String) {
+  @Test(arguments: others) func `What is named after a secret is none`(_ name: String) {
     #expect(SecretName(name) < .code, "\(SecretName(name))")
     for value in [
       PropertyListValue.string("dark"), .string("every five minutes"), .integer(48_213), .integer(-1),
@@ -69,19 +59,17 @@ struct SecretNameTests {
     ] { #expect(!SecretPattern.isSecret(value, key: name), "\(value)") }
   }
 
-  @Test("Of a secret's name what is no secret is shown", arguments: ["password", "session", "token", "pin"])
-  func values(_ name: String) {
+  @Test(arguments: ["password", "session", "token", "pin"])
+  func `Of a secret's name what is no secret is shown`(_ name: String) {
     let shown: [PropertyListValue] = [
       .boolean(true), .boolean(false), .string(""), .string("true"), .string("none"), .integer(0),
-      .integer(3),
-      .integer(12), .real(0.5), .real(-.infinity), .data([]), .array([]), .dictionary([:]),
+      .integer(3), .integer(12), .real(0.5), .real(-.infinity), .data([]), .array([]), .dictionary([:]),
       .date(.init(timeIntervalSince1970: 1.8e9)), .string("7"),
     ]
     for value in shown { #expect(!SecretPattern.isSecret(value, key: name), "\(value)") }
   }
 
-  @Test("Under a word that may mean anything only what looks like a token is hidden")
-  func suspicious() {
+  @Test func `Under a word that may mean anything only what looks like a token is hidden`() {
     for name in ["key", "auth", "signature", "salt", "code", "refresh", "tokenType", "sessions", "license"] {
       #expect(SecretName(name) == .suspicious, "\(name)")
       for text in [

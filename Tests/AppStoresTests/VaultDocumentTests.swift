@@ -22,18 +22,9 @@ import Testing
     try Vault(decoding: SecretBytes(Array(text.utf8)), path: "v.age")
   }
 
-  private func complaint(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) -> String {
-    do {
-      _ = try read(text)
-      Issue.record("nothing was thrown", sourceLocation: sourceLocation)
-      return ""
-    } catch let error as DrydockError {
-      #expect(error.code == .badVault && error.path == "v.age", sourceLocation: sourceLocation)
-      return error.message
-    } catch {
-      Issue.record("another error: \(error)", sourceLocation: sourceLocation)
-      return ""
-    }
+  private func expectComplaint(_ words: String, _ text: String, line: Int = #line) {
+    let error = expectError(.badVault, words, line: line) { try read(text) }
+    #expect(error?.path == "v.age")
   }
 
   private func text(_ document: Vault) -> String {
@@ -163,46 +154,40 @@ import Testing
   }
 
   @Test func invalidDocumentsAreRejected() {
-    #expect(
-      complaint("") == "the vault document is not valid JSON: line 1, column 1: unexpected end of input")
-    #expect(complaint("[]").contains("is not an object"))
-    #expect(complaint("{}").contains("no format"))
-    #expect(
-      complaint("{\"format\": 2, \"x\": 1}").contains(
-        "format 2, and this version supports up to 1; use a newer")
-    )
-    #expect(complaint("{\"format\": \"1\"}").contains("`format` of the document is not an integer"))
-    #expect(complaint("{\"format\": 1}").contains("no device"))
-    #expect(complaint(document("", device: Self.device.uppercased())).contains("no device"))
-    #expect(complaint(document("").replacing("\"items\"", with: "\"itmes\"")).contains("no items"))
-    #expect(complaint(document("") + "x").contains("data follows the value"))
-    #expect(complaint(document("1")).contains("an item is not an object"))
-    #expect(complaint(document(item(", \"account\": 1"))).contains("`account` of an item is not text"))
-    #expect(complaint(document(item(", \"account\": \"a\", \"account\": \"b\""))).contains("duplicate key"))
-    #expect(complaint(document(item(", \"synchronizable\": 1"))).contains("true or false"))
-    #expect(complaint(document(item(", \"created\": \"today\""))).contains("is not a time"))
-    #expect(complaint(document(item(", \"access_control\": \"x\""))).contains("is not a list"))
-    #expect(
-      complaint(document(item("").replacing("whenUnlocked", with: "never"))).contains(
-        "`accessible` of an item is `never`"))
-    #expect(complaint(document("{\"class\": \"genericPassword\"}")).contains("no field `accessible`"))
-    #expect(complaint(document(item("").replacing("AAE=", with: "AAE"))).contains("is not base64"))
-    #expect(complaint(document("").replacing("[]", with: "[\"age1x\"]")).contains("recipients is not valid"))
+    expectComplaint("the vault document is not valid JSON: line 1, column 1: unexpected end of input", "")
+    expectComplaint("is not an object", "[]")
+    expectComplaint("no format", "{}")
+    expectComplaint("format 2, and this version supports up to 1; use a newer", "{\"format\": 2, \"x\": 1}")
+    expectComplaint("`format` of the document is not an integer", "{\"format\": \"1\"}")
+    expectComplaint("no device", "{\"format\": 1}")
+    expectComplaint("no device", document("", device: Self.device.uppercased()))
+    expectComplaint("no items", document("").replacing("\"items\"", with: "\"itmes\""))
+    expectComplaint("data follows the value", document("") + "x")
+    expectComplaint("an item is not an object", document("1"))
+    expectComplaint("`account` of an item is not text", document(item(", \"account\": 1")))
+    expectComplaint("duplicate key", document(item(", \"account\": \"a\", \"account\": \"b\"")))
+    expectComplaint("true or false", document(item(", \"synchronizable\": 1")))
+    expectComplaint("is not a time", document(item(", \"created\": \"today\"")))
+    expectComplaint("is not a list", document(item(", \"access_control\": \"x\"")))
+    expectComplaint(
+      "`accessible` of an item is `never`", document(item("").replacing("whenUnlocked", with: "never")))
+    expectComplaint("no field `accessible`", document("{\"class\": \"genericPassword\"}"))
+    expectComplaint("is not base64", document(item("").replacing("AAE=", with: "AAE")))
+    expectComplaint("recipients is not valid", document("").replacing("[]", with: "[\"age1x\"]"))
   }
 
   @Test func duplicateItemsAreRejected() {
     let twice = item(", \"account\": \"a\"") + "," + item(", \"account\": \"a\", \"label\": \"other\"")
-    #expect(complaint(document(twice)).hasPrefix("the vault document has two items /a;"))
+    expectComplaint("the vault document has two items /a;", document(twice))
     // None and an empty one are the same to a keychain.
-    #expect(complaint(document(item("") + "," + item(", \"service\": \"\""))).contains("(no name)"))
+    expectComplaint("(no name)", document(item("") + "," + item(", \"service\": \"\"")))
   }
 
   @Test func valuesAreCanonicalBase64() throws {
     for text in [
       "A", "AA", "AAA", "AAAAA", "AA=A", "=AAA", "AB==", "AAB=", "A===", "====", "AAAA====", "A A=", "AA-_",
     ] {
-      #expect(
-        complaint(document(item("").replacing("AAE=", with: text))).contains("is not base64"), "\(text)")
+      expectComplaint("is not base64", document(item("").replacing("AAE=", with: text)))
     }
     #expect(try read(document(item("").replacing("AAE=", with: ""))).sorted.first?.value.count == 0)
   }
@@ -230,6 +215,6 @@ import Testing
 
   @Test func deepNestingIsRejected() {
     let deep = String(repeating: "[", count: 100_000)
-    #expect(complaint("{\"format\": 1, \"x\": " + deep).contains("nested deeper than 32 levels"))
+    expectComplaint("nested deeper than 32 levels", "{\"format\": 1, \"x\": " + deep)
   }
 }

@@ -1,7 +1,6 @@
 import AgeEncryption
 import Cryptography
 import DrydockErrors
-import Foundation
 import TestSupport
 import Testing
 

@@ -8,7 +8,6 @@ import Testing
 /// Files that are no archive, and tar streams that no honest writer makes.
 @Suite struct ForeignFileTests {
   private let directory: TemporaryDirectory
-
   init() throws { directory = try TemporaryDirectory() }
 
   private func code(opening bytes: [UInt8]) throws -> DrydockError.Code? {
@@ -23,10 +22,10 @@ import Testing
       (Array("age-encryption.org/v1\n-> X25519 abc".utf8), .damaged),
       (Array("-----BEGIN AGE ENCRYPTED FILE-----\nYWdl".utf8), .encrypted),
     ] as [([UInt8], DrydockError.Code)] { #expect(try code(opening: bytes) == expected) }
-    #expect(errorCode { _ = try ArchiveReader(path: directory.path) } == .notAnArchive)
-    #expect(errorCode { _ = try ArchiveReader(path: directory("absent")) } == .io)
+    expectError(.notAnArchive) { try ArchiveReader(path: directory.path) }
+    expectError(.io) { try ArchiveReader(path: directory("absent")) }
     #expect(try run("mkfifo", [directory("fifo")]).succeeded)
-    #expect(errorCode { _ = try ArchiveReader(path: directory("fifo")) } == .io)
+    expectError(.io) { try ArchiveReader(path: directory("fifo")) }
     do {
       _ = try ArchiveReader(path: directory("file"))
       Issue.record("an age file was opened")
@@ -38,7 +37,7 @@ import Testing
   @Test func aForeignTarIsRecognised() throws {
     try store(Array("content".utf8), at: directory("one"))
     #expect(try run("tar", ["--zstd", "-cf", "foreign.tar.zst", "one"], in: directory.path).succeeded)
-    #expect(errorCode { _ = try ArchiveReader(path: directory("foreign.tar.zst")) } == .notAnArchive)
+    expectError(.notAnArchive) { try ArchiveReader(path: directory("foreign.tar.zst")) }
   }
 
   /// The code of the error that walking a tar stream gives.
@@ -119,10 +118,10 @@ import Testing
     for name in [
       "", "/", "/a", "a/", "a//b", ".", "..", "./a", "a/.", "a/./b", "../a", "a/..", "a/../b", "a\0b",
     ] {
-      #expect(errorCode { try MemberName.validate(Array(name.utf8)) } == .unsafeName)
+      expectError(.unsafeName) { try MemberName.validate(Array(name.utf8)) }
     }
     let long = [UInt8](repeating: 0x61, count: MemberName.maximumLength + 1)
-    #expect(errorCode { try MemberName.validate(long) } == .limit)
+    expectError(.limit) { try MemberName.validate(long) }
     #expect(errorCode { try MemberName.validate(Array(long.dropLast())) } == nil)
   }
 }

@@ -7,8 +7,7 @@ import Testing
 @testable import ArchiveFile
 
 /// What is asked of a server while an archive is read.
-@Suite("An archive on a server is read by few requests")
-struct RemoteReadingTests {
+@Suite struct RemoteReadingTests {
   /// An archive whose reads are counted as requests.
   private final class Server: Sendable {
     private let bytes: [UInt8]
@@ -56,8 +55,7 @@ struct RemoteReadingTests {
     }
   }
 
-  @Test("Each byte once, small frames together, a file between two expected ones not at all")
-  func requests() throws {
+  @Test func `Each byte once, small frames together, a file between two expected ones not at all`() throws {
     try TemporaryDirectory.with { directory in
       let server = try Server(directory)
       let reader = try server.open()
@@ -111,11 +109,9 @@ struct RemoteReadingTests {
     }
   }
 
-  @Test("An error of a request is thrown where its bytes are read")
-  func errors() throws {
+  @Test func `An error of a request is thrown where its bytes are read`() throws {
     try TemporaryDirectory.with { directory in
-      let built = try writeArchive(
-        [Sample("a", SeededRandom.noise(9 << 20))], to: directory("a"))
+      let built = try writeArchive([Sample("a", SeededRandom.noise(9 << 20))], to: directory("a"))
       let isDown = Mutex(false)
       let reader = try ArchiveReader(
         ArchiveSource(size: UInt64(built.bytes.count), isRemote: true) { target, offset in
@@ -137,8 +133,7 @@ struct RemoteReadingTests {
     }
   }
 
-  @Test("A damaged chunk of an encrypted archive spoils only its frame, not those that were fetched with it")
-  func damage() throws {
+  @Test func `A damaged chunk spoils only its frame, not those that were fetched with it`() throws {
     try TemporaryDirectory.with { directory in
       let identity = try AgeIdentity.generate()
       // Frames of 4 MiB, of which one takes 1 MiB: three come with one request.
@@ -147,8 +142,7 @@ struct RemoteReadingTests {
           "file \(number)",
           SeededRandom.noise(1 << 20, seed: UInt64(number)) + [UInt8](repeating: 7, count: 3 << 20))
       }
-      var built = try writeArchive(
-        samples, to: directory("a"), encryption: .recipients([identity.recipient]))
+      var built = try writeArchive(samples, to: directory("a"), encryption: .recipients([identity.recipient]))
       built.bytes[400_000] ^= 1
       let bytes = built.bytes
       let reader = try ArchiveReader(

@@ -8,7 +8,6 @@ import Testing
 /// What is written comes back, and stock tools see the same.
 @Suite struct RoundTripTests {
   private let directory: TemporaryDirectory
-
   init() throws { directory = try TemporaryDirectory() }
 
   private static let time: Int64 = 1_700_000_000_123_456_789

@@ -4,8 +4,7 @@ import Testing
 
 @testable import ArchiveFile
 
-@Suite("Headers that tar programs read in different ways")
-struct TarHeaderTests {
+@Suite("Headers that tar programs read in different ways") struct TarHeaderTests {
   private static let member = ArchiveMember(
     name: Array("a".utf8), kind: .file(size: 2), mode: 0o644, modified: 0)
 

@@ -23,14 +23,13 @@ import Testing
     try withWriter { (writer: ArchiveWriter) throws in
       try writer.beginMember(.file("short", size: 10, modified: 0))
       try [UInt8](repeating: 1, count: 4).withUnsafeBytes { try writer.write($0) }
-      #expect(errorCode { try writer.endMember() } == .invalidUse)
-      #expect(
-        errorCode { try [UInt8](repeating: 1, count: 7).withUnsafeBytes { try writer.write($0) } }
-          == .invalidUse)
+      expectError(.invalidUse) { try writer.endMember() }
+      expectError(.invalidUse) {
+        try [UInt8](repeating: 1, count: 7).withUnsafeBytes { try writer.write($0) }
+      }
       #expect(try writer.endMember(padding: true) == 6)
       try writer.addMember(.file("next", size: 1, modified: 0), contents: [1])
-      #expect(
-        errorCode { try writer.addMember(.file("x", size: 1, modified: 0), contents: []) } == .invalidUse)
+      expectError(.invalidUse) { try writer.addMember(.file("x", size: 1, modified: 0), contents: []) }
       _ = try finish(writer)
     }
   }
@@ -54,36 +53,35 @@ import Testing
 
   @Test func callsOutOfOrderAreRefused() throws {
     try withWriter { (writer: ArchiveWriter) throws in
-      #expect(errorCode { try writer.endMember() } == .invalidUse)
-      #expect(errorCode { try writer.write(UnsafeRawBufferPointer(start: nil, count: 0)) } == .invalidUse)
+      expectError(.invalidUse) { try writer.endMember() }
+      expectError(.invalidUse) { try writer.write(UnsafeRawBufferPointer(start: nil, count: 0)) }
       try writer.beginMember(.file("a", size: 0, modified: 0))
-      #expect(errorCode { try writer.beginMember(.file("b", size: 0, modified: 0)) } == .invalidUse)
-      #expect(errorCode { _ = try finish(writer) } == .invalidUse)
+      expectError(.invalidUse) { try writer.beginMember(.file("b", size: 0, modified: 0)) }
+      expectError(.invalidUse) { try finish(writer) }
       try writer.endMember()
       let outside = MemberLocation(offset: writer.tarPosition, length: 1, sha256: try SHA256.hash([]))
-      #expect(errorCode { _ = try writer.finish(manifest: outside) } == .invalidUse)
+      expectError(.invalidUse) { try writer.finish(manifest: outside) }
       _ = try finish(writer)
-      #expect(errorCode { _ = try finish(writer) } == .invalidUse)
-      #expect(errorCode { try writer.beginMember(.file("b", size: 0, modified: 0)) } == .invalidUse)
+      expectError(.invalidUse) { try finish(writer) }
+      expectError(.invalidUse) { try writer.beginMember(.file("b", size: 0, modified: 0)) }
     }
   }
 
   @Test func badMembersAreRefused() throws {
     try withWriter { (writer: ArchiveWriter) throws in
-      #expect(errorCode { try writer.addMember(.file("../a", size: 0, modified: 0)) } == .unsafeName)
-      #expect(
-        errorCode { try writer.addMember(.file("a", size: .max, modified: 0), contents: []) } == .invalidUse)
-      #expect(errorCode { try writer.beginMember(.file("a", size: .max, modified: 0)) } == .limit)
+      expectError(.unsafeName) { try writer.addMember(.file("../a", size: 0, modified: 0)) }
+      expectError(.invalidUse) { try writer.addMember(.file("a", size: .max, modified: 0), contents: []) }
+      expectError(.limit) { try writer.beginMember(.file("a", size: .max, modified: 0)) }
       var member = ArchiveMember.file("a", size: 0, modified: 0)
       member.metadata.attributes = [.init(name: "user.a", value: [UInt8](repeating: 0, count: 1_100_000))]
-      #expect(errorCode { try writer.addMember(member) } == .limit)
+      expectError(.limit) { try writer.addMember(member) }
       member.metadata.attributes = [.init(name: "", value: [])]
-      #expect(errorCode { try writer.addMember(member) } == .unsafeName)
+      expectError(.unsafeName) { try writer.addMember(member) }
       member.metadata.attributes = []
       member.kind = .symbolicLink(target: [])
-      #expect(errorCode { try writer.addMember(member) } == .unsafeName)
+      expectError(.unsafeName) { try writer.addMember(member) }
       member.kind = .hardLink(target: Array("/etc/passwd".utf8))
-      #expect(errorCode { try writer.addMember(member) } == .unsafeName)
+      expectError(.unsafeName) { try writer.addMember(member) }
     }
   }
 
@@ -127,11 +125,11 @@ import Testing
       }
       #expect(failure?.code == .io)
       #expect(failure?.cause as? Errno == .noSpace)
-      #expect(errorCode { _ = try finish(writer) } == .invalidUse)
+      expectError(.invalidUse) { try finish(writer) }
 
       let small = try ArchiveWriter(to: file)
       try small.addMember(.file("a", size: 1, modified: 0), contents: [1])
-      #expect(errorCode { _ = try finish(small) } == .io)
+      expectError(.io) { try finish(small) }
     }
   }
 }

@@ -12,7 +12,6 @@ import Testing
 @Suite struct ChangedBlocksTests {
   private static let database = "pages/container/db.sqlite", file = "pages/container/large"
 
-  /// A database of some megabytes in WAL mode, and a large file.
   private func scene(pageSize: Int = 4096) throws -> Lab {
     let lab = try Lab()
     try lab.sql(
@@ -100,7 +99,6 @@ import Testing
     #expect(try members(exact(lab).path, lab).isEmpty)
     try lab.shell("printf x | dd of=moved bs=1 seek=70000 conv=notrunc status=none", in: lab.root)
     #expect(try members(exact(lab).path, lab).keys.sorted() == ["pages/container/moved"])
-    // Hard links to a file of which only some blocks are stored.
     try lab.shell(
       "ln large second; printf y | dd of=large bs=1 seek=70000 conv=notrunc status=none", in: lab.root)
     let linked = try exact(lab)

@@ -9,12 +9,10 @@ import Testing
 /// Archives whose times cannot be right: a clock was ahead, or was set back.
 @Suite(.everyPlace) struct ClockTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private static let now = Date(timeIntervalSince1970: 1_795_262_400)
 
-  /// Adds an archive; gives its path.
   @discardableResult
   private func add(
     _ id: String, _ time: String, instance: String = "box", written: String? = nil,
@@ -40,10 +38,8 @@ import Testing
     try Repository(lab.repository).list().items.map { String($0.id.prefix(1)) }
   }
 
-  @Test(
-    "Written before the time that it says: the time of the file counts", .local("sets the times of the files")
-  )
-  func writtenBefore() throws {
+  @Test(.local("sets the times of the files"))
+  func `Written before the time that it says: the time of the file counts`() throws {
     try add("a1", "2026-11-20T10:00:00Z")
     let ahead = try add("b2", "2026-11-22T09:00:00Z", written: "2026-11-20T11:00:00Z")
     let newest = try add("c3", "2026-11-20T12:00:00Z")
@@ -57,10 +53,8 @@ import Testing
     #expect(listing.clockWarnings(of: newest, now: Self.now).count == 1)
   }
 
-  @Test(
-    "Files that were copied later, or have no time, are in the order of their own times",
-    .local("sets the times of the files"))
-  func filesWithOtherTimes() throws {
+  @Test(.local("sets the times of the files"))
+  func `Files that were copied later, or have no time, are in the order of their own times`() throws {
     try add("c3", "2026-11-20T12:00:00Z", written: "1970-01-01T00:00:01Z")
     try add("a1", "2026-11-18T10:00:00Z", written: "2026-11-20T18:00:00Z")
     try add("b2", "2026-11-19T10:00:00Z", written: "2026-11-19T09:59:30Z")
@@ -69,8 +63,7 @@ import Testing
   }
 
   /// An SFTP server lists it as of January 10, without a time.
-  @Test("The rounded time of a file contradicts no archive", .atEachPlace)
-  func roundedTimes() throws {
+  @Test(.atEachPlace) func `The rounded time of a file contradicts no archive`() throws {
     let path = try add("a1", "2024-01-10T22:30:00Z")
     try lab.changeRepository("touch -d 2024-01-10T22:30:05Z repository/*")
     let listing = try Repository(lab.repository).list()
@@ -79,14 +72,9 @@ import Testing
     expectError(.notFound) { try listing.find("box@2024-01-10T22:29") }
   }
 
-  @Test(
-    "Full archives of one second are in the order of their writing, whatever the times of their files",
-    .atEachPlace)
-  func sameSecond() throws {
+  @Test(.atEachPlace) func `Full archives of one second are in the order of their writing`() throws {
     let paths = try (0..<5).map { _ in
-      var request = lab.options()
-      (request.isFull, request.seams.now) = (true, { Self.now })
-      return try lab.take(request).path
+      try lab.snapshot { ($0.isFull, $0.seams.now) = (true, { Self.now }) }.path
     }
     try lab.changeRepository("touch -d 2026-11-25T10:00:00Z repository/*")
     let listing = try Repository(lab.repository).list()
@@ -94,14 +82,10 @@ import Testing
     #expect(try listing.find("box@latest") == paths.last && listing.clockWarnings(now: Self.now).isEmpty)
   }
 
-  @Test(
-    "A copy is where the archive is that it was made of, and copies of one second are in the order of those")
-  func copies() throws {
+  @Test func `A copy is where the archive is that it was made of, also within one second`() throws {
     let paths = try (1...4).map { number in
       try lab.write("v", "\(number)")
-      var request = lab.options()
-      (request.isFull, request.seams.now) = (number % 2 == 1, { Self.now })
-      return try lab.take(request).path
+      return try lab.snapshot { ($0.isFull, $0.seams.now) = (number % 2 == 1, { Self.now }) }.path
     }
     try lab.shell("mkdir other")
     for path in paths.reversed() {
@@ -123,10 +107,8 @@ import Testing
     }
   }
 
-  @Test(
-    "Made after one of a later time: newer all the same, as are those that follow both",
-    .local("sets the times of the files"))
-  func follows() throws {
+  @Test(.local("sets the times of the files"))
+  func `Made after one of a later time: newer all the same, as are those that follow both`() throws {
     try add("a1", "2026-11-19T10:00:00Z")
     // The clock was a year ahead, and the file's time with it.
     let ahead = try add("b2", "2027-11-19T10:00:00Z")
@@ -148,9 +130,8 @@ import Testing
     #expect(try order() == ["a", "c", "d", "e", "f"])
   }
 
-  @Test(
-    "Two clocks ahead by different times; a parent from a clock ahead", .local("sets the times of the files"))
-  func ahead() throws {
+  @Test(.local("sets the times of the files"))
+  func `Two clocks ahead by different times; a parent from a clock ahead`() throws {
     try add("a1", "2026-11-20T10:00:50Z", written: "2026-11-20T10:00:00Z")
     try add("b2", "2026-11-30T10:00:00Z", written: "2026-11-20T10:00:02Z")
     try add("c3", "2026-11-29T10:00:00Z", instance: "red")
@@ -161,8 +142,7 @@ import Testing
   }
 
   /// The server lists times in its zone, 11 hours behind.
-  @Test("Written before the time that it says, over SFTP: the exact time of the file counts")
-  func listedHoursAway() throws {
+  @Test func `Written before the time that it says, over SFTP: the exact time of the file counts`() throws {
     try PlaceKind.sftp.use(for: lab)
     try add("a1", "2026-11-20T10:00:00Z")
     try add("b2", "2026-11-20T11:00:00Z")
@@ -170,14 +150,12 @@ import Testing
     try add("d4", "2026-11-20T13:00:00Z", follows: "c3000000")
     try add("e5", "2026-11-20T14:00:00Z", follows: "c3000000")
     #expect(try order() == ["a", "b", "c", "d", "e"])
-    var policy = RetentionPolicy()
-    policy.last = 2
-    #expect(
-      try Repository(lab.repository).forget(keeping: policy).kept.map { $0.id.prefix(1) } == ["d", "e"])
+    let kept = try Repository(lab.repository).forget(keeping: .last(2)).kept
+    #expect(kept.map { $0.id.prefix(1) } == ["d", "e"])
   }
 
-  @Test("A signed archive keeps its place, whatever time its file has", .local("sets the times of the files"))
-  func signed() throws {
+  @Test(.local("sets the times of the files"))
+  func `A signed archive keeps its place, whatever time its file has`() throws {
     let signing = try SigningLab()
     let lab = signing.lab
     func snapshot(_ hours: Double) throws -> String {
@@ -197,8 +175,7 @@ import Testing
     #expect(try Repository(lab.repository).list().items.map(\.path) == paths)
   }
 
-  @Test("Archives that name each other are listed")
-  func circle() throws {
+  @Test func `Archives that name each other are listed`() throws {
     try add("a1", "2026-11-19T10:00:00Z", follows: "b2000000")
     try add("b2", "2026-11-20T10:00:00Z", follows: "a1000000")
     try add("c3", "2026-11-20T10:00:00Z", follows: "c3000000")
@@ -207,12 +184,9 @@ import Testing
     #expect(try Repository(lab.repository).list().unreadable.count == 1)
   }
 
-  @Test("A snapshot by a clock that was set back is the latest one, and says so")
-  func snapshotsByAChangingClock() throws {
+  @Test func `A snapshot by a clock that was set back is the latest one, and says so`() throws {
     func snapshot(_ hours: Double) throws -> SnapshotReport {
-      var options = lab.options()
-      options.seams.now = { Self.now.addingTimeInterval(hours * 3600) }
-      return try lab.take(options)
+      try lab.snapshot { $0.seams.now = { Self.now.addingTimeInterval(hours * 3600) } }
     }
     let before = try snapshot(-24)
     let ahead = try snapshot(24)
@@ -237,15 +211,14 @@ import Testing
         == [before, ahead, back, third, after].map(\.path))
   }
 
-  @Test("Without a key the order after a wrong clock is not known, and nothing is removed")
-  func sealedOrder() throws {
+  @Test func `Without a key the order after a wrong clock is not known, and nothing is removed`() throws {
     let identity = try AgeIdentity.generate()
     var newest = ""
     for hours in [24.0, 0, 1] {
-      var options = lab.options()
-      options.seams.now = { Self.now.addingTimeInterval(hours * 3600) }
-      options.encryption = .recipients([identity.recipient])
-      let report = try lab.take(options)
+      let report = try lab.snapshot {
+        $0.seams.now = { Self.now.addingTimeInterval(hours * 3600) }
+        $0.encryption = .recipients([identity.recipient])
+      }
       #expect(lastName(report.path).contains("Z+_") == (hours < 24))
       newest = report.path
     }

@@ -11,23 +11,18 @@ import Testing
 /// Chains that are written again without the archives that no rule keeps.
 @Suite(.everyPlace) struct CompactionTests {
   private let lab: Lab
-
+  private var repository: Repository { Repository(lab.repository) }
   init() throws { lab = try Lab() }
 
-  private static let keep: RetentionPolicy = {
-    var policy = RetentionPolicy()
-    policy.tags = [["keep"]]
-    return policy
-  }()
+  private static let keep = RetentionPolicy.tagged("keep")
 
-  /// What a snapshot was before.
   private struct Taken {
     var report: SnapshotReport, tree: TreeListing, rows: String
   }
 
   private func options(_ share: Double = 0, _ recipients: [AgeRecipient] = []) -> CompactionOptions {
-    var options = CompactionOptions()
-    (options.share, options.recipients) = (share, recipients)
+    var options = CompactionOptions.share(share)
+    options.recipients = recipients
     return options
   }
 
@@ -75,9 +70,8 @@ import Testing
     }
   }
 
-  /// The archive that has a snapshot now.
   private func current(_ taken: Taken, _ keys: AgeKeys = AgeKeys()) throws -> StoredArchive? {
-    try Repository(lab.repository).list(keys: keys).items.last {
+    try repository.list(keys: keys).items.last {
       $0.header?.archive == taken.report.archive || $0.header?.compactedFrom == taken.report.archive
     }
   }
@@ -110,7 +104,6 @@ import Testing
   @Test(.atEachPlace) func onlyWhatIsKeptIsWrittenAgain() throws {
     let kept: Set<Int> = [2, 3, 5]
     let taken = try chain(kept: kept)
-    let repository = Repository(lab.repository)
     let before = try repository.list().items.reduce(0) { $0 + $1.size }
     // Without compaction nothing of the chain can go.
     #expect(try repository.forget(keeping: Self.keep).removed.isEmpty)
@@ -123,8 +116,7 @@ import Testing
     let report = try repository.forget(keeping: Self.keep, compacting: options(0.25))
     let items = try repository.list().items
     #expect(
-      report.notCompacted.isEmpty && report.compacted.map(\.kept.count) == [3]
-        && report.compacted.map(\.needed.count) == [3])
+      report.notCompacted.isEmpty && report.compacted.map { [$0.kept.count, $0.needed.count] } == [[3, 3]])
     #expect(items.map(\.header?.kind) == [.full, .incremental, .incremental])
     #expect(items.map(\.header?.compactedFrom) == kept.sorted().map { taken[$0].report.archive })
     #expect(items.map(\.tags) == kept.sorted().map { ["keep", "number-\($0)"] })
@@ -132,7 +124,6 @@ import Testing
     #expect(report.kept.map(\.size) == items.map(\.size))
     let after = items.reduce(0) { $0 + $1.size }
     #expect(before - after == report.bytesFreed && before - after > 2_000_000)
-    // The estimate is near.
     #expect(abs(Double(dry.bytesFreed) - Double(report.bytesFreed)) < 200_000)
     #expect(items[1].size < 150_000 && items[2].size < 150_000, "\(items.map(\.size))")
     #expect(try lab.storedNames().count == 6)
@@ -154,12 +145,9 @@ import Testing
       cmp exported/container/large box/large; cmp full/container/moved box/moved; cmp full/container/large box/copy
       test -s full/container/second
       """)
-    // Nothing more to free.
     let again = try repository.forget(keeping: .last(4), compacting: options())
     #expect(again.compacted.isEmpty && again.removed.isEmpty && again.notCompacted.isEmpty)
   }
-
-  // MARK: Encrypted
 
   @Test(.atEachPlace) func encryptedOnesStayEncryptedToTheSame() throws {
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
@@ -167,7 +155,6 @@ import Testing
     let taken = try chain(kept: [2, 5]) {
       ($0.encryption, $0.keys) = (.recipients(recipients), keys)
     }
-    let repository = Repository(lab.repository)
     let names = try lab.storedNames()
     func refusal(_ keys: AgeKeys, _ recipients: [AgeRecipient]) throws -> String {
       let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options(0, recipients))
@@ -199,7 +186,7 @@ import Testing
     let taken = try chain(kept: [5]) { ($0.encryption, $0.keys) = (.recipients([ada.recipient]), keys) }
     _ = try Repository.rekey(
       taken[3].report.path, keys: keys, to: nil, encryption: .recipients([bob.recipient]))
-    let report = try Repository(lab.repository).forget(
+    let report = try repository.forget(
       keeping: Self.keep, keys: keys, compacting: options(0, [ada.recipient]))
     #expect(report.compacted.isEmpty)
     #expect(
@@ -217,7 +204,6 @@ import Testing
       _ = try Repository.rekey(
         one.report.path, keys: AgeKeys(), to: nil, encryption: .passphrase(secret, workFactor: 10))
     }
-    let repository = Repository(lab.repository)
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).notCompacted.count == 1)
     let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options())
     #expect(report.compacted.count == 1, "\(report.notCompacted)")
@@ -259,11 +245,8 @@ import Testing
     }
   }
 
-  // MARK: What is not compacted
-
   @Test func whatCannotBeWrittenAgainExactlyStays() throws {
     let taken = try chain(kept: [3])
-    let repository = Repository(lab.repository)
     // The last two archives, which nothing keeps or needs, may go unless `removesNothing`.
     func expectRefusal(
       _ words: String, _ script: String, removesNothing: Bool = false,
@@ -294,12 +277,9 @@ import Testing
     try expectRestored(taken[3])
   }
 
-  // MARK: Interrupted
-
   /// A repository with the old chain and the new one of a compaction that was killed before it removed anything.
   private func both() throws -> [Taken] {
     let taken = try chain(kept: [1, 3, 5])
-    let repository = Repository(lab.repository)
     try lab.changeRepository("cp -a repository old")
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
     try lab.changeRepository("cp -a old/* repository")
@@ -308,7 +288,6 @@ import Testing
 
   @Test func aTagOfOneOfTwoCopiesKeepsTheSnapshot() throws {
     let taken = try both()
-    let repository = Repository(lab.repository)
     // Only the old archive gets it: by its id.
     _ = try repository.tag(taken[3].report.archive.description, adding: ["mine"])
     for number in [1, 5] {
@@ -316,10 +295,8 @@ import Testing
         _ = try repository.tag(item.id, removing: ["keep", "number-\(number)"])
       }
     }
-    var policy = RetentionPolicy()
-    policy.tags = [["mine"]]
     for compaction in [nil, options()] {
-      try repository.forget(keeping: policy, compacting: compaction)
+      try repository.forget(keeping: .tagged("mine"), compacting: compaction)
       #expect(try repository.list().items.contains { $0.tags.contains("mine") })
       try expectRestored(taken[3])
     }
@@ -327,7 +304,6 @@ import Testing
 
   @Test(arguments: [true, false]) func aDamagedCopyIsNotTheOneThatStays(damagesNew: Bool) throws {
     let taken = try both()
-    let repository = Repository(lab.repository)
     let items = try repository.list().items
     let full = try #require(
       items.first { $0.header?.parent == nil && ($0.header?.compactedFrom != nil) == damagesNew })
@@ -340,9 +316,7 @@ import Testing
         [$0.header?.archive, $0.header?.compactedFrom].contains(taken[number].report.archive)
       }
       #expect(
-        copies.contains { item in
-          (try? Verification.run(Archive(path: item.path), data: true)) != nil
-        }, "\(number)")
+        copies.contains { (try? Verification.run(Archive(path: $0.path), data: true)) != nil }, "\(number)")
     }
   }
 
@@ -394,13 +368,13 @@ import Testing
       let context = "\(call) \(number) of \(count)"
       let killed = try compact("signal=SIGKILL:when=\(number)")
       #expect(killed.signal == SIGKILL, "\(context): \(killed)")
-      met.insert(try Repository(lab.repository).list().items.count)
+      met.insert(try repository.list().items.count)
       for number in kept { try expectVerified(taken[number], context) }
       let next = try Command.run(Tools.drydock(), arguments)
       #expect(next.succeeded, "\(context): \(next)")
       for number in kept {
         let id = taken[number].report.archive
-        let items = try Repository(lab.repository).list().items.filter {
+        let items = try repository.list().items.filter {
           $0.header?.archive == id || $0.header?.compactedFrom == id
         }
         #expect(items.count == 1 && items[0].tags == ["keep", "number-\(number)"], "\(context)")

@@ -1,6 +1,5 @@
 import ContainerDiff
 import ContainerTransaction
-import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -9,10 +8,9 @@ import Testing
 
 /// Archives against each other, and against the live container.
 @Suite struct ComparisonTests {
-  private func compare(_ lab: Lab, _ archive: String, _ options: ComparisonOptions = ComparisonOptions())
-    throws
-    -> (comparison: Comparison, archive: Archive)
-  {
+  private func compare(
+    _ lab: Lab, _ archive: String, _ options: ComparisonOptions = ComparisonOptions()
+  ) throws -> (comparison: Comparison, archive: Archive) {
     let opened = try Archive(path: archive)
     let found = try Transaction.inspect(lab.container()) { staged in
       try Comparison(
@@ -68,9 +66,8 @@ import Testing
     try lab.write("content", "text of CONTENT")
     try lab.write("size", "other")
     try lab.shell(
-      """
-      chmod 600 mode; rm gone kind; mkdir kind; ln -sfn other link; touch same; rmdir empty; chmod 700 folder
-      """, in: lab.root)
+      "chmod 600 mode; rm gone kind; mkdir kind; ln -sfn other link; touch same; rmdir empty; chmod 700 folder",
+      in: lab.root)
     try ExtendedAttributes.set("user.note", [1], of: lab.full("flag"))
     try lab.flag("hidden")
     try lab.shell(
@@ -99,12 +96,7 @@ import Testing
     options.scope = ["folder", "kind"]
     #expect(Self.text(try compare(lab, archive, options).comparison.difference).count == 2)
     options.scope = ["nowhere"]
-    do {
-      _ = try compare(lab, archive, options)
-      Issue.record("nothing was thrown")
-    } catch let error as DrydockError {
-      #expect(error.code == .notFound)
-    }
+    expectError(.notFound) { try compare(lab, archive, options) }
   }
 
   /// What is in the database counts, not how it lies there.

@@ -23,27 +23,20 @@ import Testing
 
   private func path(_ name: String) -> String { lab.repository + "/" + name }
 
-  /// An archive of handmade header, encrypted by hand too.
   @discardableResult
   private func add(
     _ name: String, instance: String = "box", time: String, id: String? = nil,
-    app: String = "com.example.lab",
-    encrypted: Bool = true
+    app: String = "com.example.lab", encrypted: Bool = true
   ) throws -> String {
-    let archive = try HandmadeArchive(
-      lab, id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance,
-      time: time
-    )
-    let bytes = try archive.bytes()
+    let id = id.map { Archive.ID(unchecked: $0) }
+    let bytes = try HandmadeArchive(lab, id: id, app: app, instance: instance, time: time).bytes()
     try lab.store(
       name, encrypted ? Age.seal(SecretBytes(bytes), to: .recipients([identity.recipient])) : bytes)
     return path(name)
   }
 
   @Test func aSnapshotIsReadWithItsKeyAndWithNoOther() throws {
-    var options = lab.options()
-    options.encryption = .recipients([identity.recipient])
-    let report = try lab.take(options)
+    let report = try lab.snapshot { $0.encryption = .recipients([identity.recipient]) }
     #expect(report.isEncrypted && report.path.hasSuffix(".tar.zst.age"))
     expectError(.noIdentity) { try Archive(path: report.path) }
     expectError(.noIdentity) { try Archive.header(path: report.path) }
@@ -72,12 +65,10 @@ import Testing
     let blind = try Repository(lab.repository).list()
     #expect(blind.items.map(\.fileName) == ["plain.tar.zst"] && blind.unreadable.isEmpty)
     #expect(blind.locked.map(\.fileName) == [name, "by hand.tar.zst.age"])
-    #expect(
-      blind.locked.first?.label
-        // The readable one shows whose mark it is.
-        == ArchiveLabel(app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
-    )
-    #expect(blind.locked.count == 2 && blind.locked.last?.label == nil)
+    // The readable one shows whose mark it is.
+    let label = ArchiveLabel(
+      app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
+    #expect(blind.locked.map(\.label) == [label, nil])
     #expect(blind.locked.allSatisfy { $0.encryption?.description == "encrypted to 1 recipient (X25519)" })
     #expect(blind.locked.allSatisfy { $0.error?.code == .noIdentity })
     let seen = try Repository(lab.repository).list(keys: keys)
@@ -104,10 +95,9 @@ import Testing
       ("my box@latest", newest), ("#\(one)@latest", red), ("com.example.lab/my box@latest", newest),
       ("my box@2026-11-13", path("plain.tar.zst")), ("my box@2026-11-12", first), ("red one@latest", red),
       ("0123", first), ("0123abcd", first), ("89ababcd00112233445566778899aabb", red),
-      ((newest as NSString).lastPathComponent, newest),
+      (lastName(newest), newest),
     ] { #expect(try listing.find(name) == found, "\(name)") }
-    let error = failure { _ = try listing.find("latest") }
-    #expect(code(error) == "ambiguousArchive" && "\(error as Any)".contains("#\(one)@latest, my box@latest"))
+    expectError(.ambiguousArchive, "#\(one)@latest, my box@latest") { try listing.find("latest") }
     expectError(.notFound) { try listing.find("blue@latest") }
     expectError(.notFound) { try listing.find("0123ffff") }
   }
@@ -141,9 +131,7 @@ import Testing
           names.count == 3 && names.allSatisfy { $0.utf8.count < 256 && $0.hasSuffix(".age") == isEncrypted })
         for name in names {
           let label = try #require(ArchiveLabel(fileName: name))
-          #expect(
-            label.app == ArchiveLabel.plain(app)
-              && label.mark == ArchiveLabel.mark(app, instance))
+          #expect(label.app == ArchiveLabel.plain(app) && label.mark == ArchiveLabel.mark(app, instance))
           #expect(label.nameKey == ArchiveLabel.nameKey(app, instance))
           #expect(
             label.time == "2026-11-20T10:15:00Z" && id.description.hasPrefix(label.id) && label.id.count >= 8)
@@ -159,16 +147,13 @@ import Testing
       "a_20261120T101500Z_0123abcd01234567-0123456.tar.zst",
       "a_20261120T101500Z_0123abcd01234567-01234567-8.tar.zst",
       "a_2026-11-20T10:15_0123abcd01234567.tar.zst", "a_20261120T101500_0123abcd01234567.tar.zst",
-      "__.tar.zst",
-      ".tar.zst", "a_20261120T101500Z_0123abcd01234567.tar.zst.zst", "",
+      "__.tar.zst", ".tar.zst", "a_20261120T101500Z_0123abcd01234567.tar.zst.zst", "",
     ] { #expect(ArchiveLabel(fileName: name) == nil, "\(name)") }
     let parent = ArchiveLabel(fileName: "a_20261120T101500Z_0123abcd01234567-89abcdef.tar.zst.age")
     #expect(parent?.id == "0123abcd" && parent?.parent == "89abcdef")
   }
 
-  private func mark(_ instance: String) -> String {
-    ArchiveLabel.mark("com.example.lab", instance)
-  }
+  private func mark(_ instance: String) -> String { ArchiveLabel.mark("com.example.lab", instance) }
 
   /// An archive of which only the name is known is no one's where its mark is that of two instances.
   @Test func aMarkOfTwoInstancesIsOfNeither() throws {
@@ -204,8 +189,7 @@ import Testing
     let long = String(repeating: "x", count: 89)
     let texts = [
       "ada smith", "ada-smith", "ada_smith", "李明", "王芳", "", "container", "-", "café", "cafe\u{301}", "Zoë",
-      "Zoé",
-      long + "xx", long + "xy", long + "x", ".box", "box", "a/b", "a-b",
+      "Zoé", long + "xx", long + "xy", long + "x", ".box", "box", "a/b", "a-b",
     ]
     let forms = texts.map(ArchiveLabel.plain)
     #expect(Set(forms.map { Array($0.utf8) }).count == texts.count, "\(forms)")
@@ -224,10 +208,9 @@ import Testing
     ] { #expect(UTCTime.beginning(text) == meaning, "\(text)") }
     for text in [
       "", "T", "Z", "26", "20266", "2026-", "2026-13", "2026-00", "2026-1", "2026-11-32", "2026-11-14Z",
-      "2026-11T12",
-      "2026-11-14T", "2026-11-14T24", "2026-11-14T12:60", "2026-11-14T12:00:61", "2026-11-14T12:00:00:00",
-      "2026-11-14T12:00ZZ", "2026-11-14 12:00", "2026-11-14T12:00+01:00", "20261314T120000Z",
-      "20261114T120000", "+026-11-14", "２０２６",
+      "2026-11T12", "2026-11-14T", "2026-11-14T24", "2026-11-14T12:60", "2026-11-14T12:00:61",
+      "2026-11-14T12:00:00:00", "2026-11-14T12:00ZZ", "2026-11-14 12:00", "2026-11-14T12:00+01:00",
+      "20261314T120000Z", "20261114T120000", "+026-11-14", "２０２６",
     ] { #expect(UTCTime.beginning(text) == nil, "\(text)") }
   }
 

@@ -9,7 +9,6 @@ import Testing
 /// What an archive says of paths that rules keep out, and of flags that stay on paths that are stored.
 @Suite(.everyPlace) struct ExcludedSnapshotTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   private static let tag = "Signature: 8a477f597d28d172789f06886806bc55"
@@ -27,9 +26,7 @@ import Testing
   }
 
   private func snapshot(includesExcluded: Bool = false) throws -> SnapshotReport {
-    var options = lab.options()
-    options.includesExcluded = includesExcluded
-    return try lab.take(options)
+    try lab.snapshot { $0.includesExcluded = includesExcluded }
   }
 
   private func setNoDump(_ path: ContainerPath, _ isSet: Bool = true) throws {
@@ -52,10 +49,8 @@ import Testing
   }
 
   @Test func eachRuleIsRecordedWithWhereItWasFound() throws {
-    for path in ["flagged/x", "robots", "dump", "cache/a", "cache/d/b", "p.part", ".drydock-state/s", "kept"]
-    {
-      try lab.write(path, "x")
-    }
+    let paths = ["flagged/x", "robots", "dump", "cache/a", "cache/d/b", "p.part", ".drydock-state/s", "kept"]
+    for path in paths { try lab.write(path, "x") }
     try lab.write("cache/CACHEDIR.TAG", Self.tag)
     try lab.flag("flagged")
     try ExtendedAttributes.set("user.xdg.robots.backup", Array("false".utf8), of: lab.full("robots"))
@@ -65,9 +60,8 @@ import Testing
     #expect(
       try excluded(archive) == [
         ".drydock-state": "state @.drydock-state", "cache/a": "cachedir-tag @cache",
-        "cache/d": "cachedir-tag @cache",
-        "dump": "nodump @dump", "flagged": "apple-attribute @flagged", "p.part": "pattern @p.part",
-        "robots": "robots-attribute @robots",
+        "cache/d": "cachedir-tag @cache", "dump": "nodump @dump", "flagged": "apple-attribute @flagged",
+        "p.part": "pattern @p.part", "robots": "robots-attribute @robots",
       ])
     #expect(try entries(archive).keys.sorted() == [".", "cache", "cache/CACHEDIR.TAG", "kept"])
     _ = try Verification.run(Archive(path: archive.path), data: true)
@@ -82,16 +76,12 @@ import Testing
     #expect(
       try entries(archive).keys.sorted() == [".", "off", "off/deep", "off/deep/in", "off/deep/in/kept"])
     #expect(
-      try excluded(archive) == [
-        "off/deep/other": "apple-attribute @off", "off/more": "apple-attribute @off",
-      ])
+      try excluded(archive) == ["off/deep/other": "apple-attribute @off", "off/more": "apple-attribute @off"])
     _ = try Verification.run(Archive(path: archive.path), data: true)
     // Drydock and a stock tar alike.
     try lab.restore(archive.path, to: lab.directory("new"))
-    try lab.make(lab.directory("stock"))
     try lab.shell(
-      "zstd -dqc '\(lab.localCopy(of: archive.path))' | tar -xp -C stock --xattrs 2>/dev/null",
-      in: lab.directory.path)
+      "mkdir stock; zstd -dqc '\(lab.localCopy(of: archive.path))' | tar -xp -C stock --xattrs 2>/dev/null")
     for root in ["new", "stock/container"] {
       let shown = try lab.shell("stat -c '%a %Y' off off/deep", in: lab.directory(root))
       #expect(shown == "750 1600000000\n711 1600000000\n", "\(root)")
@@ -99,11 +89,8 @@ import Testing
   }
 
   @Test func theFlagNodumpSurvives() throws {
-    try lab.write("flagged", "x")
-    try lab.write("dir/inside", "x")
-    try lab.write("plain", "x")
-    try setNoDump("flagged")
-    try setNoDump("dir")
+    for path in ["flagged", "dir/inside", "plain"] { try lab.write(path, "x") }
+    for path in ["flagged", "dir"] as [ContainerPath] { try setNoDump(path) }
     lab.configuration.include = ["flagged", "dir"]
     let report = try snapshot()
     let archive = try Archive(path: report.path)
@@ -113,8 +100,7 @@ import Testing
     _ = try Verification.run(Archive(path: report.path), data: true)
 
     try lab.restore(report.path, to: lab.directory("new"))
-    try lab.make(lab.directory("stock"))
-    try lab.shell("bsdtar -xpf '\(lab.localCopy(of: report.path))' -C stock", in: lab.directory.path)
+    try lab.shell("mkdir stock; bsdtar -xpf '\(lab.localCopy(of: report.path))' -C stock")
     for root in ["new", "stock/container"] {
       let place = try Directory(lab.directory(root))
       // ext4 gives what a stock tool makes in a flagged directory the flag too.

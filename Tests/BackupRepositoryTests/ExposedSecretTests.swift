@@ -1,6 +1,5 @@
 import AgeEncryption
 import ContainerTransaction
-import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
@@ -15,14 +14,14 @@ import Testing
   static let token = "canary-token-0123456789"
   static let secret = MovedSecret(path: settings, key: "auth_token", value: .string(token))
 
-  private func write(_ values: PropertyListDictionary, _ format: PropertyListFile.Format, in lab: Lab)
-    throws
-  {
+  private let lab: Lab
+  init() throws { lab = try Lab(notes: ["--signed-out", "--photos", "0", "--texts", "1", "--caches", "0"]) }
+
+  private func write(_ values: PropertyListDictionary, _ format: PropertyListFile.Format = .binary) throws {
     try lab.write(Self.settings.description, PropertyListFile(format: format, root: values).encoded())
   }
 
   @Test func underAnyKeyInAnyForm() throws {
-    let lab = try Lab(notes: ["--signed-out", "--photos", "0", "--texts", "1", "--caches", "0"])
     // The keys under which each archive has it, if any.
     let cases: [(values: PropertyListDictionary, keys: [String])] = [
       (["auth_token": .string(Self.token), "theme": .string("dark")], ["auth_token"]),
@@ -33,7 +32,7 @@ import Testing
     ]
     var wanted: [ExposedSecret] = []
     for (number, item) in cases.enumerated() {
-      try write(item.values, number.isMultiple(of: 2) ? .binary : .xml, in: lab)
+      try write(item.values, number.isMultiple(of: 2) ? .binary : .xml)
       let report = try lab.snapshot()
       wanted += item.keys.map { ExposedSecret(archive: report.path, file: Self.settings, key: $0) }
     }
@@ -47,8 +46,7 @@ import Testing
   }
 
   @Test func numbersCountUnderTheirOwnKeyOnly() throws {
-    let lab = try Lab(notes: ["--signed-out", "--photos", "0", "--texts", "1", "--caches", "0"])
-    try write(["pin": .integer(4711), "count": .integer(4711)], .binary, in: lab)
+    try write(["pin": .integer(4711), "count": .integer(4711)])
     _ = try lab.snapshot()
     let pin = MovedSecret(path: Self.settings, key: "pin", value: .integer(4711))
     #expect(
@@ -56,12 +54,8 @@ import Testing
   }
 
   @Test func encryptedOnesAreNotListedAndDamagedOnesAreTold() throws {
-    let lab = try Lab(notes: ["--signed-out", "--photos", "0", "--texts", "1", "--caches", "0"])
-    try write(["auth_token": .string(Self.token)], .binary, in: lab)
-    let identity = try AgeIdentity.generate()
-    var options = lab.options()
-    options.encryption = .recipients([identity.recipient])
-    _ = try lab.take(options)
+    try write(["auth_token": .string(Self.token)])
+    try lab.snapshot { $0.encryption = .recipients([try AgeIdentity.generate().recipient]) }
     let plain = try lab.snapshot()
     var bytes = try lab.stored(plain.path)
     bytes.replaceSubrange(bytes.count / 3..<bytes.count / 3 + 2000, with: [UInt8](repeating: 0, count: 2000))
@@ -70,8 +64,6 @@ import Testing
     let (found, notRead) = try Repository(lab.repository).exposed([Self.secret], of: "com.example.notes")
     #expect(found.map(\.archive) == [plain.path])
     #expect(notRead.count == 1 && notRead.first?.hasPrefix(damaged) == true, "\(notRead)")
-    #expect(throws: DrydockError.self) {
-      try Repository(lab.directory("nowhere")).exposed([Self.secret], of: "com.example.notes")
-    }
+    expectError { try Repository(lab.directory("nowhere")).exposed([Self.secret], of: "com.example.notes") }
   }
 }

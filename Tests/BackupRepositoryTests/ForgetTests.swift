@@ -6,7 +6,6 @@ import Testing
 
 @testable import BackupRepository
 
-/// Removing archives from a repository.
 @Suite(.everyPlace) struct ForgetTests {
   private let lab: Lab
   private let repository: Repository
@@ -23,7 +22,6 @@ import Testing
     return String(repeating: "a", count: 8 - digits.count) + digits + String(repeating: "b", count: 24)
   }
 
-  /// An archive of a day in January, named as a snapshot is.
   @discardableResult
   private func add(
     _ number: Int, parent: Int? = nil, instance: String = "box", name: String? = nil, encrypted: Bool = false
@@ -41,7 +39,6 @@ import Testing
     return try archive.write()
   }
 
-  /// The numbers of the archives that are there, by their names.
   private func remaining() throws -> [Int] {
     try lab.storedNames().compactMap { name in
       guard let label = ArchiveLabel(fileName: name) else { return nil }
@@ -72,10 +69,9 @@ import Testing
     policy = RetentionPolicy()
     expectError(.usage) { try repository.forget(keeping: policy) }
     policy.tags = [["none"]]
-    let error = failure { try repository.forget(keeping: policy) }
-    #expect(
-      code(error) == "checkFailed"
-        && "\(error as Any)".contains(encrypted ? "com.example.lab/#" : "com.example.lab/box"))
+    expectError(.checkFailed, encrypted ? "com.example.lab/#" : "com.example.lab/box") {
+      try repository.forget(keeping: policy)
+    }
     #expect(try remaining() == [4, 5])
   }
 
@@ -94,8 +90,7 @@ import Testing
     try add(1)
     try add(2)
     try add(3, parent: 1, name: "mine.tar.zst.age", encrypted: true)
-    let error = failure { try repository.forget(keeping: .last(1)) }
-    #expect(code(error) == "noIdentity" && "\(error as Any)".contains("mine.tar.zst.age"))
+    expectError(.noIdentity, "mine.tar.zst.age") { try repository.forget(keeping: .last(1)) }
     #expect(try names().count == 3)
     // When nothing would go anyway, it does not matter.
     #expect(try repository.forget(keeping: .last(2)).removed.isEmpty)
@@ -109,13 +104,10 @@ import Testing
     try add(1)
     let whole = try add(2, parent: 1, name: "mine.tar.zst")
     try add(3)
-    var compaction = CompactionOptions()
-    compaction.share = share ?? 1
     try lab.changeRepository("cp repository/mine.tar.zst saved; truncate -s -10 repository/mine.tar.zst")
-    let error = failure {
-      try repository.forget(keeping: .last(1), compacting: share == nil ? nil : compaction)
+    expectError(.noIdentity, "mine.tar.zst") {
+      try repository.forget(keeping: .last(1), compacting: share.map(CompactionOptions.share))
     }
-    #expect(code(error) == "noIdentity" && "\(error as Any)".contains("mine.tar.zst"))
     #expect(try remaining() == [1, 3])
     try lab.changeRepository("mv saved repository/mine.tar.zst")
     _ = try Verification.run(Archive(path: whole), data: true)
@@ -197,10 +189,9 @@ import Testing
       as [(String?, String?)]
     {
       for dryRun in [true, false] {
-        let error = failure {
+        expectError(.notFound, "com.example.lab/red") {
           try repository.forget(keeping: .last(1), app: app, instance: instance, dryRun: dryRun)
         }
-        #expect(code(error) == "notFound" && "\(error as Any)".contains("com.example.lab/red"))
       }
     }
     #expect(try repository.forget(keeping: .last(1), instance: "blue").removed.isEmpty)
@@ -238,9 +229,8 @@ import Testing
   @Test(arguments: [false, true]) func whatAnotherInstanceNeedsStays(encrypted: Bool) throws {
     try add(1, instance: "red", encrypted: encrypted)
     try add(2, parent: 1, instance: "blue", encrypted: encrypted)
-    let error = failure { try repository.forgetEverything(instance: "red") }
-    #expect(code(error) == "checkFailed" && "\(error as Any)".contains("needs it"))
-    #expect(code { try repository.forget(keeping: .last(1), instance: "red") } == "none")
+    expectError(.checkFailed, "needs it") { try repository.forgetEverything(instance: "red") }
+    try repository.forget(keeping: .last(1), instance: "red")
     #expect(try remaining() == [1, 2])
   }
 
@@ -256,8 +246,7 @@ import Testing
     try lab.changeRepository("cd repository; cp renamed.tar.zst again.tar.zst")
     try repository.tag("renamed.tar.zst", adding: ["keep"])
     expectError(.usage) { try repository.forgetEverything() }
-    let unknown = failure { try repository.forgetEverything(instance: "rad") }
-    #expect(code(unknown) == "notFound" && "\(unknown as Any)".contains("com.example.lab/red"))
+    expectError(.notFound, "com.example.lab/red") { try repository.forgetEverything(instance: "rad") }
     #expect(try repository.forgetEverything(instance: "red", dryRun: true).removed.count == 4)
     #expect(try names().count == 9)
     let report = try repository.forgetEverything(instance: "red")
@@ -284,19 +273,16 @@ import Testing
     let first = try add(1)
     let encrypted = try add(2, encrypted: true)
     try add(3)
-    let name = { (path: String) in (path as NSString).lastPathComponent }
-    #expect(try repository.tag(name(first), adding: ["release", "keep", "keep"]) == ["keep", "release"])
-    #expect(
-      try repository.tag(String(id(1).prefix(10)), adding: ["x"], removing: ["release", "none"]) == [
-        "keep", "x",
-      ])
-    expectError(.noIdentity) { try repository.tag(name(encrypted), adding: ["keep"]) }
+    #expect(try repository.tag(lastName(first), adding: ["release", "keep", "keep"]) == ["keep", "release"])
+    let tags = try repository.tag(String(id(1).prefix(10)), adding: ["x"], removing: ["release", "none"])
+    #expect(tags == ["keep", "x"])
+    expectError(.noIdentity) { try repository.tag(lastName(encrypted), adding: ["keep"]) }
     let keys = AgeKeys(identities: [identity])
-    #expect(try repository.tag(name(encrypted), adding: ["keep", "y"], keys: keys) == ["keep", "y"])
+    #expect(try repository.tag(lastName(encrypted), adding: ["keep", "y"], keys: keys) == ["keep", "y"])
     // From then on no key is needed.
-    #expect(try repository.tag(name(encrypted), removing: ["y"]) == ["keep"])
+    #expect(try repository.tag(lastName(encrypted), removing: ["y"]) == ["keep"])
     for tag in ["", "a,b", " a", "a\u{1B}", String(repeating: "a", count: 101)] {
-      expectError(.usage) { try repository.tag(name(first), adding: [tag]) }
+      expectError(.usage) { try repository.tag(lastName(first), adding: [tag]) }
     }
     expectError(.notFound) { try repository.tag("box@2020", adding: ["a"]) }
     let listing = try repository.list()
@@ -309,9 +295,7 @@ import Testing
       let report = try Repository(path).forget(keeping: policy)
       #expect(
         report.removed.map(\.tags) == [["keep"]] && report.kept.map(\.reasons) == [["tag keep,x"], ["last"]])
-      let left =
-        try path == lab.repository
-        ? names() : FileManager.default.contentsOfDirectory(atPath: path)
+      let left = try path == lab.repository ? names() : FileManager.default.contentsOfDirectory(atPath: path)
       #expect(left.count == 3 && left.filter { $0.hasSuffix(".tags.json") } == ["\(id(1)).tags.json"])
     }
     // Tags that cannot be read might keep it.
@@ -325,16 +309,11 @@ import Testing
 
   @Test func aSnapshotHasItsTagsFromTheBeginning() throws {
     try lab.write("file", "content")
-    var request = lab.options()
-    request.tags = ["b", "a", "b"]
-    let report = try lab.take(request)
+    let report = try lab.snapshot { $0.tags = ["b", "a", "b"] }
     #expect(try repository.list().items.map(\.tags) == [["a", "b"]])
     #expect(try names().first { $0.hasSuffix(".json") } == "\(report.archive).tags.json")
-    request.tags = ["a,b"]
-    expectError(.usage) { try lab.take(request) }
-    request.tags = ["a"]
-    let file = ArchiveTarget.file(lab.directory("file.tar.zst"))
-    expectError(.usage) { try lab.take(request, to: file) }
+    expectError(.usage) { try lab.snapshot { $0.tags = ["a,b"] } }
+    expectError(.usage) { try lab.snapshot(to: lab.directory("file.tar.zst")) { $0.tags = ["a"] } }
     #expect(try names().count == 2 && !RawFiles.exists(Array(lab.directory("file.tar.zst").utf8)))
     // An archive is as good without the file.
     try repository.forget(keeping: .last(1))

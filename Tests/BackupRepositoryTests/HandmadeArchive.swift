@@ -18,7 +18,6 @@ struct HandmadeArchive {
   /// The modes of `drydock.json` and `manifest.sqlite`, and the time of all members that are not paths.
   var headerMode: UInt16 = 0o644, manifestMode: UInt16 = 0o644
   private let captured: Int64
-  /// The members after the header, with their content.
   var members: [(member: ArchiveMember, content: [UInt8])] = []
   /// What the manifest says; a file's offset is taken from the member of its name unless it is set. That of blocks in the
   /// archive itself begins at 0 with their member's content.
@@ -27,7 +26,6 @@ struct HandmadeArchive {
   var inherited: Set<ContainerPath> = []
   var skipped: [SkippedPath] = []
   var excluded: [ExcludedPath] = []
-  /// To whom it is encrypted.
   var encryption: AgeTarget?
   /// What `vault.json` holds, and what the manifest says of it; nil for what is not there.
   var vault: [UInt8]?
@@ -37,7 +35,6 @@ struct HandmadeArchive {
   /// SQL that is run on the finished manifest, `PRAGMA writable_schema` and all.
   var sql: String?
 
-  /// An archive that has the root alone.
   init(
     _ lab: Lab, name: String = "handmade.tar.zst", id: Archive.ID? = nil, app: String = "com.example.lab",
     instance: String = "box", time: String = "2026-11-20T10:15:00Z", parent: Archive.ID? = nil,
@@ -100,7 +97,6 @@ struct HandmadeArchive {
 
   // MARK: Writing
 
-  /// Gives the archive's path.
   func write() throws -> String {
     guard lab.place != nil else {
       try write(to: path)
@@ -110,7 +106,6 @@ struct HandmadeArchive {
     return path
   }
 
-  /// Writes nothing into the repository.
   func bytes() throws -> [UInt8] {
     let file = lab.directory("handmade")
     try write(to: file)

@@ -44,8 +44,7 @@ import Testing
 
   @Test func itReadsTheGoodAndRefusesTheDamaged() throws {
     let lab = try Lab()
-    let good = try read(
-      HostileArchive.directory + "/good-in-small-frames.tar.zst", to: lab.directory("good"))
+    let good = try read(HostileArchive.directory + "/good-in-small-frames.tar.zst", to: lab.directory("good"))
     #expect(good.succeeded, "\(good)")
     #expect(try lab.read("sub/file", in: lab.directory("good")) == "more\n")
     for name in ["location-hash", "frame-flipped", "extra-member", "entry-mode"] {

@@ -15,7 +15,6 @@ import Testing
 /// A directory with a container, a repository, and short ways to do things to them.
 final class Lab {
   let directory: TemporaryDirectory
-  /// The container's path.
   let root: String
   var repository: String
   /// The server that has the repository; nil for a directory of this machine.
@@ -44,7 +43,6 @@ final class Lab {
     if place != nil { Places.use(nil, for: repository) }
   }
 
-  /// Runs the sample app to its end.
   @discardableResult
   static func notes(_ arguments: [String]) throws -> String {
     return try Command.succeed(Tools.notesApp(), arguments).output
@@ -81,7 +79,6 @@ final class Lab {
 
   func remove(_ path: String) throws { try RawFiles.remove(full(path)) }
 
-  /// Changes a part of a file.
   func overwrite(_ path: String, at offset: Int, _ text: String = "changed") throws {
     let file = try FileHandle(forUpdating: URL(fileURLWithPath: root + "/" + path))
     try file.seek(toOffset: UInt64(offset))
@@ -126,10 +123,8 @@ final class Lab {
 
   // MARK: Commands
 
-  /// What the program needs to reach the repository.
   var variables: [String: String] { place?.environment ?? [:] }
 
-  /// Runs the program to its end.
   func drydock(_ arguments: [String]) throws -> CommandResult {
     try Command.run(Tools.drydock(), arguments, environment: variables)
   }
@@ -146,7 +141,6 @@ final class Lab {
     return options
   }
 
-  /// Takes a snapshot into the repository, or elsewhere.
   @discardableResult
   func take(
     _ options: SnapshotOptions = SnapshotOptions(), to target: ArchiveTarget? = nil, _ path: String? = nil
@@ -161,8 +155,12 @@ final class Lab {
   }
 
   @discardableResult
-  func snapshot(to file: String? = nil, _ path: String? = nil) throws -> SnapshotReport {
-    try take(options(), to: file.map(ArchiveTarget.file), path)
+  func snapshot(
+    to file: String? = nil, _ path: String? = nil, _ change: (inout SnapshotOptions) throws -> Void = { _ in }
+  ) throws -> SnapshotReport {
+    var options = options()
+    try change(&options)
+    return try take(options, to: file.map(ArchiveTarget.file), path)
   }
 
   /// Takes a snapshot that trusts the status of every path that was touched more than a moment ago.
@@ -170,10 +168,10 @@ final class Lab {
   func incremental(
     trusting: Bool = true, _ change: (inout SnapshotOptions) -> Void = { _ in }
   ) throws -> SnapshotReport {
-    var options = self.options()
-    if trusting { options.seams.settling = -3600 }
-    change(&options)
-    let report = try take(options)
+    let report = try snapshot {
+      if trusting { $0.seams.settling = -3600 }
+      change(&$0)
+    }
     // What changes from here on gets another time: the kernel's clock ticks every few milliseconds.
     usleep(20_000)
     return report
@@ -200,7 +198,6 @@ final class Lab {
     "printf '%s\\n' '.dbconfig no_ckpt_on_close on' '\(sql.replacing("'", with: "'\\''"))' | sqlite3 db.sqlite"
   }
 
-  /// Restores into the container's place, or another one.
   @discardableResult
   func restore(
     _ archive: String, to path: String? = nil, keys: AgeKeys = AgeKeys(),
@@ -270,7 +267,6 @@ extension Lab {
 }
 
 extension Archive {
-  /// The content of a path; nil when it is not stored.
   func bytes(of path: ContainerPath) throws -> Data? {
     guard let entry = try manifest.entry(path) else { return nil }
     var bytes = Data()
@@ -288,6 +284,36 @@ extension RestoreReport {
   var restoredPaths: [String] { restored.map(\.description) }
   var removedPaths: [String] { removed.map(\.description) }
   var preservedPaths: [String] { preserved.keys.sorted().map(\.description) }
+}
+
+extension RetentionPolicy {
+  /// The rules that count, by the names of their options.
+  static var counts: [(name: String, path: WritableKeyPath<RetentionPolicy, Int>)] {
+    [
+      ("last", \.last), ("hourly", \.hourly), ("daily", \.daily), ("weekly", \.weekly),
+      ("monthly", \.monthly), ("yearly", \.yearly),
+    ]
+  }
+
+  static func last(_ count: Int) -> RetentionPolicy {
+    var policy = RetentionPolicy()
+    policy.last = count
+    return policy
+  }
+
+  static func tagged(_ tag: String) -> RetentionPolicy {
+    var policy = RetentionPolicy()
+    policy.tags = [[tag]]
+    return policy
+  }
+}
+
+extension CompactionOptions {
+  static func share(_ share: Double) -> CompactionOptions {
+    var options = CompactionOptions()
+    options.share = share
+    return options
+  }
 }
 
 /// The code of an error of any module, such as `damaged`.
@@ -311,7 +337,6 @@ func expectSame(
   #expect(after.differences(from: before, comparing: aspects) == [], sourceLocation: location)
 }
 
-/// What a closure throws.
 func failure(_ body: () throws -> Void) -> (any Error)? {
   do {
     try body()

@@ -32,13 +32,11 @@ extension Lab {
     try RawFiles.names(in: Array(directory.utf8)).map { String(decoding: $0, as: UTF8.self) }.sorted()
   }
 
-  /// The content of a file, by its name or its whole path.
   func stored(_ path: String) throws -> [UInt8] {
     if let folder { return [UInt8](try RawFiles.read(Array("\(folder)/\(lastName(path))".utf8))) }
     return try Places.open(repository).contents(ContainerPath(lastName(path)), limit: .max)
   }
 
-  /// Writes a file, or its new content.
   func store(_ path: String, _ bytes: [UInt8]) throws {
     if let folder { return try RawFiles.write(bytes, to: Array("\(folder)/\(lastName(path))".utf8)) }
     try server.put(ContainerPath(lastName(path)), bytes)
@@ -51,7 +49,6 @@ extension Lab {
 
   func isStored(_ path: String) throws -> Bool { try storedNames().contains(lastName(path)) }
 
-  /// The path of a file's content for a stock program.
   func localCopy(of path: String) throws -> String {
     guard place != nil, path.hasPrefix(repository + "/") else { return path }
     if let folder { return "\(folder)/\(lastName(path))" }

@@ -34,7 +34,6 @@ import Testing
   static let editKeepingTime =
     "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"
 
-  /// The names of the entries that a snapshot took from its parent as they are.
   private func unread(_ report: SnapshotReport, since former: SnapshotReport) throws -> [ContainerPath] {
     var before: [ContainerPath: ManifestEntry] = [:]
     try Archive(path: former.path).manifest.entries { before[$0.path] = $0 }
@@ -99,9 +98,7 @@ import Testing
   /// Another program edits a file in the middle of a commit.
   @Test(arguments: [
     FaultPoint.staged, .checked, .treeBuilt, .synced, .rewalked, .committed, .marked, .foundUnused,
-    .exchanged,
-    .merged,
-    .undoKept, .oldRemoved, .done,
+    .exchanged, .merged, .undoKept, .oldRemoved, .done,
   ]) func whatWasChangedMeanwhileIsRead(point: FaultPoint) throws {
     let lab = try scene()
     let first = try lab.incremental()

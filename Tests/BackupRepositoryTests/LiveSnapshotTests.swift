@@ -38,7 +38,6 @@ import Testing
 
   private let rounds = TestExtent.isFull ? 12 : 6
 
-  /// Expects that no money is missing in what a snapshot restores.
   private func expectWhole(_ report: SnapshotReport, _ lab: Lab) throws {
     try lab.shell("rm -rf out")
     try lab.restore(report.path, to: lab.directory("out"))
@@ -129,8 +128,7 @@ import Testing
     }
   }
 
-  @Test("A file that a process has mapped for writing is named; one that it maps to read is not")
-  func mappedFiles() throws {
+  @Test func `A file that a process has mapped is named if it may write there`() throws {
     let lab = try Lab()
     for name in ["written", "read"] { try lab.write(name, String(repeating: "x", count: 5000)) }
     let app = try Command.spawn(
@@ -186,8 +184,8 @@ struct FileGroupTests {
     try Archive(path: report.path).bytes(of: path).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("A LevelDB that is compacted before it is reached, and while it is stored", arguments: [1, 3])
-  func compacted(after count: Int) throws {
+  @Test(arguments: [1, 3])
+  func `A LevelDB that is compacted before it is reached, and while it is stored`(after count: Int) throws {
     let report = try lab.incremental(after: count) { [root = lab.root] in try Self.compact(in: root) }
     #expect(!report.isIncomplete)
     #expect(try content("db/MANIFEST-000004", in: report) == (count == 1 ? Self.compacted : "000005"))
@@ -198,8 +196,7 @@ struct FileGroupTests {
     #expect(try content("db/000007.ldb", in: next) == "one" && content("db/000005.ldb", in: next) == nil)
   }
 
-  @Test("A LevelDB that changes each time that it is read is named, and not stored")
-  func neverAtOneMoment() throws {
+  @Test func `A LevelDB that changes each time that it is read is named, and not stored`() throws {
     let root = lab.root
     try repeating([{ try? Self.write(String($0), to: root + "/" + Self.manifest) }]) {
       while try String(contentsOfFile: root + "/" + Self.manifest, encoding: .utf8) == "000005" {}
@@ -229,9 +226,7 @@ struct FileGroupTests {
       try content("mmkv/settings", in: next) == "two" && content("mmkv/settings.crc", in: next) == "two")
   }
 
-  @Test(
-    "A pair of which one file was replaced is stored as it is then; one of which a file is missing, is not")
-  func replaced() throws {
+  @Test func `A pair of which one file was replaced is stored; one that lacks a file is not`() throws {
     let whole = try lab.incremental(after: 1) { [root = lab.root] in
       try Self.write("two", to: root + "/other")
       #expect(rename(root + "/other", root + "/mmkv/settings") == 0)

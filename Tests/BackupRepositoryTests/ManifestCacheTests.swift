@@ -26,13 +26,14 @@ import Testing
 
   @discardableResult
   private func snapshot(
-    into target: ArchiveTarget? = nil, _ change: (inout SnapshotOptions) throws -> Void = { _ in }
+    of path: String? = nil, into target: ArchiveTarget? = nil,
+    _ change: (inout SnapshotOptions) throws -> Void = { _ in }
   ) throws -> SnapshotReport {
-    var request = lab.options()
-    (request.encryption, request.cache) = (.recipients([identity.recipient]), cache)
-    request.seams.settling = -3600
-    try change(&request)
-    let report = try lab.take(request, to: target)
+    var options = lab.options()
+    (options.encryption, options.cache) = (.recipients([identity.recipient]), cache)
+    options.seams.settling = -3600
+    try change(&options)
+    let report = try lab.take(options, to: target, path)
     usleep(20_000)
     return report
   }
@@ -45,7 +46,6 @@ import Testing
     return try TreeListing(target)
   }
 
-  /// The files of the cache, without the directories.
   private func files() throws -> [String] {
     try lab.shell("find cache -type f | sort").split(separator: "\n").map(String.init)
   }
@@ -54,13 +54,9 @@ import Testing
     _ report: SnapshotReport, _ problem: String?, at place: SourceLocation = #_sourceLocation
   ) {
     #expect(report.header.kind == .full, sourceLocation: place)
-    if let problem {
-      #expect(
-        report.parentProblem?.contains(problem) == true, "\(report.parentProblem ?? "")",
-        sourceLocation: place)
-    } else {
-      #expect(report.parentProblem == nil, sourceLocation: place)
-    }
+    let isExpected =
+      problem.map { report.parentProblem?.contains($0) == true } ?? (report.parentProblem == nil)
+    #expect(isExpected, "\(report.parentProblem ?? "")", sourceLocation: place)
   }
 
   @Test(.atEachPlace) func incrementalsInARow() throws {
@@ -200,10 +196,7 @@ import Testing
     try lab.shell("cp -a box red; cp -a box blue")
     for number in 0..<2 {
       for name in ["red", "blue"] {
-        let container = try lab.container(lab.directory(name))
-        var request = lab.options()
-        (request.encryption, request.cache) = (.recipients([identity.recipient]), cache)
-        let report = try Snapshot.take(container, to: .repository(lab.repository), request)
+        let report = try snapshot(of: lab.directory(name))
         #expect(report.header.kind == (number == 0 ? .full : .incremental) && report.header.instance == name)
       }
     }

@@ -24,19 +24,13 @@ import Testing
       CREATE TABLE t (a, b); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2200)
       INSERT INTO t SELECT i, randomblob(4000) FROM n
       """)
-    let full = try snapshot(lab, change)
+    let full = try lab.snapshot { change(&$0) }
     try lab.write("notes/2", "another text")
     try lab.shell("mv notes/3 a/moved", in: lab.root)
-    let second = try snapshot(lab, change)
+    let second = try lab.snapshot { change(&$0) }
     try lab.write("notes/4", "the last text")
-    let third = try snapshot(lab, change)
+    let third = try lab.snapshot { change(&$0) }
     return (lab, [full, second, third], try TreeListing(lab.root))
-  }
-
-  private func snapshot(_ lab: Lab, _ change: (inout SnapshotOptions) -> Void) throws -> SnapshotReport {
-    var request = lab.options()
-    change(&request)
-    return try lab.take(request)
   }
 
   /// Flips a bit in the middle of the content of a path; only frames of that content are damaged.
@@ -68,8 +62,8 @@ import Testing
     return try Restore.run(archive, lab.target(archive, path), options).value
   }
 
-  private func unreadable(_ body: () throws -> Void) -> (DrydockError?, [UnreadableArchive]) {
-    let error = failure(body) as? DrydockError
+  private func unreadable<Value>(_ body: () throws -> Value) -> (DrydockError?, [UnreadableArchive]) {
+    let error = expectError { try body() }
     return (error, (error?.cause as? UnreadableArchives)?.archives ?? [])
   }
 
@@ -93,7 +87,7 @@ import Testing
       "snapshot \(reports[0].archive.short) of \(reports[0].header.time) is damaged, which affects 2 paths"
     #expect(error?.message.contains("\n  \(line)\n    large\n    other") == true, "\(error?.message ?? "")")
     #expect(!lab.exists("", in: new))
-    let (_, verified) = unreadable { _ = try Verification.run(Archive(path: last, keys: keys), data: true) }
+    let (_, verified) = unreadable { try Verification.run(Archive(path: last, keys: keys), data: true) }
     #expect(verified == found)
 
     let report = try restore(last, lab, to: new, keys: keys)
@@ -145,7 +139,7 @@ import Testing
     #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
     expectSame(try TreeListing(lab.root), as: before, comparing: TreeListing.unread)
     let (_, verified) = unreadable {
-      _ = try Verification.run(Archive(path: reports[2].path, acceptsGap: true), data: false)
+      try Verification.run(Archive(path: reports[2].path, acceptsGap: true), data: false)
     }
     #expect(verified == found)
     expectError(.missingArchive) { try Archive(path: reports[2].path) }

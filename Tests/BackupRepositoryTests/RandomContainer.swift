@@ -76,9 +76,8 @@ struct RandomContainer {
     default:
       let statement: String? =
         [
-          nil, nil, nil, nil, nil, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)",
-          "PRAGMA journal_mode=DELETE", "PRAGMA journal_mode=WAL",
-          "DELETE FROM t WHERE a % 3 = 0",
+          nil, nil, nil, nil, nil, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode=DELETE",
+          "PRAGMA journal_mode=WAL", "DELETE FROM t WHERE a % 3 = 0",
           "PRAGMA journal_mode=DELETE; PRAGMA page_size=\(512 << Int.random(in: 0...7, using: &random)); VACUUM",
         ].randomElement(using: &random) ?? nil
       if let statement {

@@ -11,7 +11,6 @@ struct RandomRepository {
   /// A snapshot that must be there.
   struct Expected {
     let tree: TreeListing, rows: String
-    /// When it was taken, and its id.
     let time: String, snapshot: String
     let hasExclusions: Bool
     /// The archives that have or had it: a compaction gives it a new one.
@@ -20,7 +19,6 @@ struct RandomRepository {
     var tags: Set<String>
   }
 
-  /// The container before a snapshot.
   struct State {
     let tree: TreeListing, rows: String
   }
@@ -68,7 +66,6 @@ struct RandomRepository {
 
   // MARK: The program
 
-  /// Runs the program to its end.
   func program(_ arguments: [String]) throws -> CommandResult {
     try Command.run(Tools.drydock(), arguments, environment: environment)
   }
@@ -140,7 +137,6 @@ struct RandomRepository {
     }
   }
 
-  /// Adds what a snapshot must have saved.
   mutating func expect(_ state: State, in item: StoredArchive, tags: Set<String>) throws {
     let archive = try Archive(path: item.path, keys: keys)
     let excluded = try archive.manifest.excluded()
@@ -229,7 +225,6 @@ struct RandomRepository {
 
   // MARK: Restoring
 
-  /// Restores an archive elsewhere, and compares.
   func expectRestored(_ snapshot: Expected, from path: String) throws {
     #expect(try Archive(path: path, keys: keys).snapshot == snapshot.snapshot, context)
     let target = lab.directory("restored")

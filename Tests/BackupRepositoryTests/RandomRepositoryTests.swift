@@ -73,8 +73,6 @@ extension RandomRepository {
     State(tree: try RandomContainer.tree(lab.root), rows: try Lab.rows(lab.root + "/db.sqlite"))
   }
 
-  // MARK: Snapshots
-
   mutating func takeSnapshot(_ now: Date?, isFull: Bool? = nil) throws {
     events.append("snapshot")
     let (state, tags) = (try state(), someTags())
@@ -153,8 +151,6 @@ extension RandomRepository {
     #expect(try leftovers().contains { $0.hasPrefix(".drydock-") }, context)
   }
 
-  // MARK: Tags
-
   mutating func tag() throws {
     // Of two copies, one gets it.
     let items = try items()
@@ -183,8 +179,6 @@ extension RandomRepository {
     try settle(isComplete: false)
   }
 
-  // MARK: Removal
-
   private mutating func policy() throws -> RetentionPolicy {
     var policy = RetentionPolicy()
     switch random(0...6) {
@@ -200,12 +194,10 @@ extension RandomRepository {
   }
 
   private func arguments(_ policy: RetentionPolicy) -> [String] {
-    let counts = [
-      ("last", policy.last), ("hourly", policy.hourly), ("daily", policy.daily), ("weekly", policy.weekly),
-      ("monthly", policy.monthly), ("yearly", policy.yearly),
-    ]
     var arguments: [String] = []
-    for (name, count) in counts where count > 0 { arguments += ["--keep-\(name)", "\(count)"] }
+    for (name, path) in RetentionPolicy.counts where policy[keyPath: path] > 0 {
+      arguments += ["--keep-\(name)", "\(policy[keyPath: path])"]
+    }
     if let within = policy.within { arguments += ["--keep-within", "\(within)"] }
     for tags in policy.tags { arguments += ["--keep-tag", tags.joined(separator: ",")] }
     return arguments
@@ -220,14 +212,13 @@ extension RandomRepository {
     let compaction = compacts ? ["--compact", "\(share)%"] : []
     if compacts { events.append("compact \(share)%") }
     guard !kept.isEmpty else {
-      let error = failure { try repository.forget(keeping: policy, keys: keys, lockTimeout: 30) }
-      #expect(code(error) == (expected.isEmpty ? "none" : "checkFailed"), "\(error as Any); \(context)")
+      let code = code { try repository.forget(keeping: policy, keys: keys, lockTimeout: 30) }
+      #expect(code == (expected.isEmpty ? "none" : "checkFailed"), context)
       return try settle()
     }
     switch random(0...3) {
     case 0:
-      var options = CompactionOptions()
-      options.share = Double(share) / 100
+      let options = CompactionOptions.share(Double(share) / 100)
       let before = try items().reduce(0) { $0 + $1.size }
       let report = try repository.forget(
         keeping: policy, keys: keys, compacting: compacts ? options : nil, lockTimeout: 30)
@@ -315,17 +306,12 @@ extension RandomRepository {
   mutating func compactAtTheEnd() throws {
     events.append("compact at the end")
     for index in expected.indices where index == expected.count - 1 || random(0...1) == 0 { try keep(index) }
-    var policy = RetentionPolicy()
-    policy.tags = [["kept"]]
-    var options = CompactionOptions()
-    options.share = 0
+    let policy = RetentionPolicy.tagged("kept")
     let kept = try kept(policy)
-    let report = try repository.forget(keeping: policy, keys: keys, compacting: options, lockTimeout: 30)
+    let report = try repository.forget(keeping: policy, keys: keys, compacting: .share(0), lockTimeout: 30)
     expectReasons(report)
     try expectForgotten(kept)
   }
-
-  // MARK: Reading
 
   mutating func export() throws {
     let items = try items()

@@ -23,7 +23,6 @@ import Testing
     return lab
   }
 
-  /// The stored paths with what they hold.
   private func contents(_ report: SnapshotReport) throws -> [String: String] {
     let archive = try Archive(path: report.path)
     var found: [String: String] = [:]
@@ -37,8 +36,8 @@ import Testing
     return found
   }
 
-  @Test("Renamed at each moment of a snapshot, either way", arguments: ["file-0", "file-1", "link", "box"])
-  func renamedAtEachMoment(_ name: String) throws {
+  @Test(arguments: ["file-0", "file-1", "link", "box"])
+  func `Renamed at each moment of a snapshot, either way`(_ name: String) throws {
     let lab = try lab()
     let expected = try contents(lab.snapshot())
     let count = try lab.snapshot().entries
@@ -56,8 +55,7 @@ import Testing
     }
   }
 
-  @Test("A log is rotated, a file is saved anew, two files change places: at each moment")
-  func replacedAtEachMoment() throws {
+  @Test func `A log is rotated, a file is saved anew, two files change places: at each moment`() throws {
     let lab = try lab()
     let count = try lab.snapshot().entries
     let root = lab.root
@@ -86,8 +84,7 @@ import Testing
     }
   }
 
-  @Test("A removed file's inode in another file is not taken for it")
-  func inodeIsUsedAgain() throws {
+  @Test func `A removed file's inode in another file is not taken for it`() throws {
     let lab = try lab()
     let root = lab.root
     try lab.write("late/old", "removed")
@@ -104,8 +101,7 @@ import Testing
     #expect(!report.isIncomplete && found["late/old"] == nil && !found.values.contains("other"))
   }
 
-  @Test("A database that is renamed meanwhile is named, and a restore keeps it")
-  func databaseIsRenamed() throws {
+  @Test func `A database that is renamed meanwhile is named, and a restore keeps it`() throws {
     let lab = try lab()
     try lab.sql("late/notes.sqlite", "CREATE TABLE t(a); INSERT INTO t VALUES (1)")
     usleep(30_000)
@@ -120,8 +116,8 @@ import Testing
     #expect(try lab.sql("early/notes.sqlite", "SELECT a FROM t") == "1\n")
   }
 
-  @Test("Renamed back and forth by another process, every few milliseconds", arguments: [0.03, 0.002])
-  func renamedAllTheTime(_ pause: Double) throws {
+  @Test(arguments: [0.03, 0.002])
+  func `Renamed back and forth by another process, every few milliseconds`(_ pause: Double) throws {
     let lab = try Lab()
     try lab.shell(
       "mkdir a z; (cd a; seq -f a-%g 150 | xargs touch); (cd z; seq -f z-%g 150 | xargs touch); echo only >a/it",
@@ -154,22 +150,21 @@ import Testing
     }
   }
 
-  @Test("A directory that changes each time it is listed is named, and a restore keeps what is in it")
-  func neverHoldsStill() throws {
+  @Test func `A directory that changes at each listing is named, and a restore keeps its content`() throws {
     let lab = try lab()
     try lab.directory(in: "busy/first")
     let busy = lab.root + "/busy/"
     let number = Mutex(0)
-    var options = SnapshotOptions()
-    options.seams.lists = { path in
-      guard path.parent == "busy" else { return }
-      let name = number.withLock {
-        $0 += 1
-        return $0
+    let report = try lab.snapshot {
+      $0.seams.lists = { path in
+        guard path.parent == "busy" else { return }
+        let name = number.withLock {
+          $0 += 1
+          return $0
+        }
+        mkdir(busy + "\(name)", 0o700)
       }
-      mkdir(busy + "\(name)", 0o700)
     }
-    let report = try lab.take(options)
     let named = report.skipped.map(\.description)
     #expect(report.isIncomplete && named.contains("busy unstable") && !named.contains("early unstable"))
     _ = try Verification.run(Archive(path: report.path), data: true)

@@ -8,11 +8,13 @@ import Testing
 
 /// Writers into a repository, commands that remove from it, and killed processes.
 @Suite(.everyPlace) struct RepositoryLockTests {
+  private let lab: Lab
+  init() throws { lab = try Lab() }
+
   /// A snapshot of a container whose database somebody holds: it is in the middle of its work for as long as the test
   /// wants.
   private final class SlowSnapshot {
     let process: RunningCommand
-    /// The name of what it is writing.
     let scratch: String
     private let holder: RunningCommand
 
@@ -37,7 +39,6 @@ import Testing
       scratch = found
     }
 
-    /// Lets it come to its end.
     func finish() throws -> CommandResult {
       holder.closeInput()
       return try process.wait()
@@ -53,10 +54,8 @@ import Testing
     }
   }
 
-  @Test(.local("what is being written is in the directory")) func removalWaitsForWritersAndNotForKilledOnes()
-    throws
-  {
-    let lab = try Lab()
+  @Test(.local("what is being written is in the directory"))
+  func removalWaitsForWritersAndNotForKilledOnes() throws {
     try lab.write("file", "content")
     let repository = Repository(lab.repository)
     let report = try lab.snapshot()
@@ -64,10 +63,7 @@ import Testing
 
     let killed = try SlowSnapshot(lab, "one")
     let remove = { _ = try repository.forgetEverything(app: "com.example.lab") }
-    let error = expectError(.locked) { try remove() }
-    let message = "\(error as Any)"
-    #expect(
-      message.contains("process \(killed.process.process) (drydock)") && message.contains("wait for it"))
+    expectError(.locked, "process \(killed.process.process) (drydock)", "wait for it") { try remove() }
     expectError(.locked) { try repository.forget(keeping: .last(1)) }
     // What only looks does not wait.
     #expect(try repository.forget(keeping: .last(1), dryRun: true).kept.map(\.id) == [item.id])
@@ -96,12 +92,12 @@ import Testing
   }
 
   @Test func writersWaitForRemoval() throws {
-    let lab = try Lab()
     try lab.write("file", "content")
     let first = try lab.snapshot()
     var holder: (any Place)? = try Repository(lab.repository).locked(exclusive: true, timeout: 0)
-    let error = expectError(.locked) { try lab.snapshot() }
-    #expect("\(error as Any)".contains(lab.place == nil ? "this process itself" : "process \(getpid()) on "))
+    expectError(.locked, lab.place == nil ? "this process itself" : "process \(getpid()) on ") {
+      try lab.snapshot()
+    }
     // Readers do not wait.
     #expect(try Repository(lab.repository).find("latest") == first.path)
     _ = try Verification.run(Archive(path: first.path), data: true)
@@ -109,14 +105,11 @@ import Testing
     withExtendedLifetime(holder) {}
     holder = nil
     // The kernel may give the lock back a moment later: another thread is just starting a program.
-    var options = lab.options()
-    options.lockTimeout = 30
-    _ = try lab.take(options)
+    try lab.snapshot { $0.lockTimeout = 30 }
     #expect(try lab.storedNames().count == 2)
   }
 
   @Test(.local("an open file outlives its name")) func anOpenArchiveIsReadableAfterItsRemoval() throws {
-    let lab = try Lab()
     let content = SeededRandom.noise(9 << 20)
     try lab.write("file", content)
     let archive = try Archive(path: lab.snapshot().path)
@@ -129,7 +122,6 @@ import Testing
   }
 
   @Test(.atEachPlace) func writersAndRemovalsTogether() throws {
-    let lab = try Lab()
     try lab.write("file", SeededRandom.noise(100_000))
     let (path, kept) = (lab.repository, try lab.snapshot().path)
     // Each waits for the others' locks: with requests, and pauses of half a second.

@@ -8,9 +8,11 @@ import Testing
 
 /// A restore reads of an archive what it needs, and a rollback gives every flag back.
 @Suite struct RestoreEconomyTests {
+  private let lab: Lab
+  init() throws { lab = try Lab() }
+
   /// The archives of a chain are read in their order: few frames are decoded by two threads, and none twice by one.
   @Test func eachFrameOfAChainIsReadOnce() throws {
-    let lab = try Lab()
     var random = SeededRandom(seed: 4)
     let size = 3 << 20
     for number in 0..<24 { try lab.write("f\(number)", random.bytes(size)) }
@@ -39,7 +41,6 @@ import Testing
   }
 
   @Test func whatIsProvedUnchangedIsNotRead() throws {
-    let lab = try Lab()
     for name in ["a", "same", "touched", "replaced"] { try lab.write(name, "content") }
     try lab.shell("ln a b", in: lab.root)
     try lab.sql("db", "CREATE TABLE t (a)")
@@ -69,7 +70,6 @@ import Testing
   }
 
   @Test func theFlagOfADirectoryComesBackWithARollback() throws {
-    let lab = try Lab()
     try lab.write("folder/file", "archive")
     let archive = try lab.snapshot().path
     try lab.write("folder/file", "live")

@@ -31,14 +31,12 @@ import Testing
     try make(lab)
     let before = try TreeListing(lab.root)
     let archive = try lab.snapshot().path
-    // Into nothing.
     try lab.restore(archive, to: lab.directory("new")) { $0.keepsSetID = true }
     #expect(try TreeListing(lab.directory("new")).differences(from: before) == [])
     for name in ["sparse", "hole"] {
       let blocks = try RawFiles.status(Array(lab.directory("new/\(name)").utf8)).st_blocks
       #expect(blocks * 512 <= 256 << 10, "\(name) takes \(blocks) blocks")
     }
-    // Over what was damaged.
     try lab.shell(
       """
       chmod 755 closed; rm -r closed a/first b/empty; echo x > b/second; echo more >> sparse; chmod 700 b

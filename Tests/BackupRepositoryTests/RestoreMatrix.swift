@@ -129,8 +129,7 @@ struct RestoreMatrix {
     try checkRestore(rest)
     for (number, place) in conflicting.enumerated() where (number + seed) % 29 == 0 {
       try lab.shell("rm -rf box; mkdir -p box/\(place); rmdir box/\(place); cp -a live/\(place) box/\(place)")
-      let error = failure { try lab.restore(archive, to: lab.directory("box")) { apply(model, &$0) } }
-      #expect(code(error) == "conflict", "\(place)")
+      expectError(.conflict) { try lab.restore(archive, to: lab.directory("box")) { apply(model, &$0) } }
     }
   }
 
@@ -198,7 +197,6 @@ struct RestoreMatrix {
     return wrong
   }
 
-  /// The lines of a comparison by path.
   private static func lines(_ differences: [String]) -> [String: [String]] {
     differences.reduce(into: [:]) { lines, line in
       guard let colon = line.firstRange(of: ": ") else { return }

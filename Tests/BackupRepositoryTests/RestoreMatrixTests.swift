@@ -22,16 +22,13 @@ import Testing
 
   static let stored: [Stored] = [
     Stored(nodes: ["": plain(.file("archive"))]),
-    Stored(nodes: ["": plain(.directory), "/c": plain(.file("archive"))]),
-    Stored(nodes: ["": plain(.link)]),
-    Stored(nodes: ["": plain(.database(1))]),
-    Stored(nodes: ["": flagged(.file("archive"))]),
+    Stored(nodes: ["": plain(.directory), "/c": plain(.file("archive"))]), Stored(nodes: ["": plain(.link)]),
+    Stored(nodes: ["": plain(.database(1))]), Stored(nodes: ["": flagged(.file("archive"))]),
     Stored(nodes: ["": flagged(.database(1))]),
     Stored(nodes: ["": flagged(.directory), "/c": plain(.file("archive"))]),
     Stored(nodes: ["": plain(.directory), "/c": flagged(.file("archive")), "/n": plain(.file("archive"))]),
     Stored(nodes: ["": plain(.directory), "/n": plain(.file("archive"))], excluded: ["/c"]),
-    Stored(excluded: [""]), Stored(skipped: .unstable),
-    Stored(nodes: ["": plain(.fifo)]), Stored(),
+    Stored(excluded: [""]), Stored(skipped: .unstable), Stored(nodes: ["": plain(.fifo)]), Stored(),
   ]
 
   /// What is live at `x`; nil is what the archive was made of.
@@ -48,7 +45,6 @@ import Testing
     ["": plain(.directory), "/c": flagged(.file("live")), "/n": plain(.file("live")), "/f": plain(.fifo)],
   ]
 
-  /// What a restore acts on.
   enum Reach: String, CaseIterable { case all, directory, eachPath, files, databases, settings }
 
   @Test func everyOption() throws {

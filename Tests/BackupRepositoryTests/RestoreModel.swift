@@ -13,7 +13,6 @@ struct RestoreModel {
     var isFlagged = false
   }
 
-  /// What a path is after a restore.
   enum End: String { case archive, live, absent }
 
   enum Scope: Hashable { case all, paths(Set<String>), stores(Set<ContainerStore>) }

@@ -1,6 +1,7 @@
 @testable import ArchiveManifest
 import ContainerTransaction
 import DrydockErrors
+import Formats
 import Foundation
 import TestSupport
 import Testing
@@ -10,7 +11,6 @@ import Testing
 /// Parts of the nine rules that `RestoreMatrixTests` does not have.
 @Suite struct RestoreRulesTests {
   private let lab: Lab
-
   init() throws { lab = try Lab() }
 
   /// Names of directories that a file system without case, or without Unicode forms, takes for one.
@@ -106,8 +106,6 @@ import Testing
     #expect(try lab.read("y/file") == "a directory in the archive")
   }
 
-  // MARK: Scope
-
   /// What a scope takes and leaves: RestoreMatrixTests.everyScope.
   @Test func whatIsMissingAboveAScopeComesBackAsItWas() throws {
     for path in ["a/one", "a/two", "c"] { try lab.write(path, "archive") }
@@ -123,8 +121,6 @@ import Testing
     try lab.restore(archive) { $0.scope = [.root] }
     #expect(try TreeListing(lab.root).differences(from: before) == [])
   }
-
-  // MARK: Metadata
 
   @Test func modesTimesAndAttributesComeBackAlone() throws {
     try lab.write("file", "content")
@@ -145,8 +141,7 @@ import Testing
     #expect(try lab.restore(archive) { $0.keepsSetID = true }.transaction == nil)
   }
 
-  @Test("Links that are named as a database's log, beside a file with several names, come back as links")
-  func linksNamedAsLogs() throws {
+  @Test func `Links that are named as a database's log come back as links`() throws {
     try lab.write("a", "shared")
     try lab.shell("ln a b; ln -s none a-wal; ln -s a a-journal; ln -s none b-wal", in: lab.root)
     let archive = try lab.snapshot().path
@@ -182,5 +177,41 @@ import Testing
     try lab.restore(archive)
     #expect(try lab.read("b") == "shared" && lab.read("a") == "changed\n")
     #expect(try lab.restore(archive).transaction == nil)
+  }
+
+  private func settings() throws -> PropertyListDictionary {
+    try PropertyListFile(bytes: Array(RawFiles.read(lab.full("cloud.plist")))).root
+  }
+
+  private func write(_ values: PropertyListDictionary) throws {
+    try lab.write("cloud.plist", PropertyListFile(root: values).encoded())
+  }
+
+  @Test func aLiveValueIsNeverOverwritten() throws {
+    lab.configuration.defaults["icloud"] = "cloud.plist"
+    try write(["theme": "dark", "lost": 1, "same": true])
+    try lab.write("file", "old")
+    let archive = try lab.snapshot().path
+    try write(["theme": "light", "same": true, "new": 2])
+    try lab.write("file", "new")
+    let planned = try lab.dryRun(archive).value
+    let report = try lab.restore(archive).value
+    #expect(try settings() == ["theme": "light", "lost": 1, "same": true, "new": 2])
+    #expect(try lab.read("file") == "old")
+    for report in [planned, report] {
+      #expect(report.keptValues == ["cloud.plist": 1])
+    }
+    // It is the live file's change that is undone, key by key.
+    _ = try Transaction.rollback(lab.container())
+    #expect(try settings() == ["theme": "light", "same": true, "new": 2])
+  }
+
+  @Test func anAbsentStoreIsRestored() throws {
+    lab.configuration.defaults["icloud"] = "cloud.plist"
+    try write(["theme": "dark"])
+    let archive = try lab.snapshot().path
+    try lab.remove("cloud.plist")
+    #expect(try lab.restore(archive).value.keptValues.isEmpty)
+    #expect(try settings() == ["theme": "dark"])
   }
 }

@@ -13,8 +13,7 @@ import Testing
   private static let settings = "Library/Preferences/com.example.notes.plist"
   private static let database = "Library/Application Support/database.sqlite"
   private static let paths: [ContainerStore: String] = [
-    .defaults: settings, .databases: database, .files: "Documents/private.txt",
-    .vault: vault,
+    .defaults: settings, .databases: database, .files: "Documents/private.txt", .vault: vault,
   ]
   private static let vault = "Library/Vault/vault.age"
 

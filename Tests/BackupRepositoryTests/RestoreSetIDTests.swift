@@ -13,17 +13,19 @@ import Testing
   private static let value: [UInt8] =
     [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 8)
 
-  private func lab() throws -> Lab {
-    let lab = try Lab()
+  private let lab: Lab, archive: String
+
+  init() throws {
+    lab = try Lab()
     for name in ["tool", "group", "net", "plain"] { try lab.write(name, name) }
     try lab.shell("mkdir shared; chmod 4755 tool; chmod 2755 group; chmod 2775 shared", in: lab.root)
-    try setCapability(lab)
-    return lab
+    try Self.setCapability(lab)
+    archive = try lab.snapshot().path
   }
 
-  private func setCapability(_ lab: Lab) throws {
+  private static func setCapability(_ lab: Lab) throws {
     // Only root may.
-    if geteuid() == 0 { try ExtendedAttributes.set(Self.capability, Self.value, of: lab.full("net")) }
+    if geteuid() == 0 { try ExtendedAttributes.set(capability, value, of: lab.full("net")) }
   }
 
   private func expected() -> [String] { Self.paths.filter { $0 != "net" || geteuid() == 0 } }
@@ -39,8 +41,6 @@ import Testing
   }
 
   @Test func rightsComeBackOnlyWhenAskedFor() throws {
-    let lab = try lab()
-    let archive = try lab.snapshot().path
     let new = lab.directory("new")
     let planned = try lab.dryRun(archive, to: new).value
     let report = try lab.restore(archive, to: new).value
@@ -62,8 +62,6 @@ import Testing
   }
 
   @Test func whatTheContainerHasForTheSameContentStays() throws {
-    let lab = try lab()
-    let archive = try lab.snapshot().path
     #expect(try lab.restore(archive).transaction == nil)
     // Other times alone.
     try lab.shell("touch tool group net shared; rm plain", in: lab.root)
@@ -73,10 +71,8 @@ import Testing
   }
 
   @Test func otherContentAndOtherOwnersGetNone() throws {
-    let lab = try lab()
-    let archive = try lab.snapshot().path
     try lab.shell("echo other > tool; echo other > net; chmod 4755 tool", in: lab.root)
-    try setCapability(lab)
+    try Self.setCapability(lab)
     if geteuid() == 0 { try lab.shell("chown 1234 group shared; chmod g+s group shared", in: lab.root) }
     let report = try lab.restore(archive).value
     #expect(try lab.read("tool") == "tool" && !hasCapability(lab.root))

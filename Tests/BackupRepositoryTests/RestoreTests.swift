@@ -155,19 +155,14 @@ import Testing
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
     let lab = try Lab()
     try lab.write("file", "content")
-    var taken = lab.options()
-    taken.schemaVersion = 2
-    let archive = try lab.take(taken).path
+    let archive = try lab.snapshot { $0.schemaVersion = 2 }.path
     try lab.write("file", "damaged")
     for version in [nil, 1, 3] {
       let error = try lab.refusal(archive) { ($0.scope, $0.readsVersion) = (["file"], { _ in version }) }
       #expect(code(error) == "mismatch")
     }
-    #expect(
-      try lab.restore(archive) { ($0.scope, $0.readsVersion) = (["file"], { _ in 2 }) }.value.restoredPaths
-        == [
-          "file"
-        ])
+    let restored = try lab.restore(archive) { ($0.scope, $0.readsVersion) = (["file"], { _ in 2 }) }
+    #expect(restored.value.restoredPaths == ["file"])
     try lab.write("file", "damaged")
     #expect(try lab.restore(archive) { $0.readsVersion = { _ in 3 } }.value.restoredPaths == ["file"])
   }

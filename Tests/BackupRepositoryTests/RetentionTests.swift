@@ -4,7 +4,6 @@ import Testing
 
 @testable import BackupRepository
 
-/// The decision which archives are kept.
 @Suite struct RetentionTests {
   static let now = "2026-11-22T00:00:00Z"
 
@@ -35,7 +34,6 @@ import Testing
     times.enumerated().map { Self.archive($0, $1) }
   }
 
-  /// The times of what is kept, each with its reasons.
   private func kept(_ archives: [StoredArchive], _ change: (inout RetentionPolicy) -> Void) -> [String:
     [String]]
   {
@@ -84,8 +82,7 @@ import Testing
     let archives = archives(times)
     for (period, count) in [
       ("1h", 1), ("2h", 2), ("1d", 2), ("28d", 3), ("28d1h", 4), ("1m", 3), ("1m1h", 4), ("10m", 6),
-      ("10m1d", 7),
-      ("2y", 8), ("30d1h", 5),
+      ("10m1d", 7), ("2y", 8), ("30d1h", 5),
     ] {
       let within = try RetentionPolicy.Period(period)
       #expect(kept(archives) { $0.within = within }.keys.sorted() == times.suffix(count), "\(period)")
@@ -95,7 +92,7 @@ import Testing
     let day = try RetentionPolicy.Period("1d")
     #expect(kept(future) { $0.within = day }.keys.sorted() == times.suffix(2) + ["2026-12-01T00:00:00Z"])
     for text in ["", "90", "d", "90x", "-1d", "0d", "1d ", "1w", "1.5d", "9999999d"] {
-      #expect(code { try RetentionPolicy.Period(text) } == "malformed", "\(text)")
+      expectError(.malformed) { try RetentionPolicy.Period(text) }
     }
   }
 
@@ -179,12 +176,7 @@ import Testing
       let count = { (random: inout SeededRandom) in
         Bool.random(using: &random) ? 0 : Int.random(in: 1...8, using: &random)
       }
-      policy.last = count(&random)
-      policy.hourly = count(&random)
-      policy.daily = count(&random)
-      policy.weekly = count(&random)
-      policy.monthly = count(&random)
-      policy.yearly = count(&random)
+      for (_, path) in RetentionPolicy.counts { policy[keyPath: path] = count(&random) }
       let days = Int.random(in: 1...60, using: &random)
       if Bool.random(using: &random) { policy.within = try RetentionPolicy.Period("\(days)d") }
       if Bool.random(using: &random) { policy.tags = [["keep"]] }
@@ -214,7 +206,6 @@ import Testing
 /// The rules, written from restic's documentation over sets: for the last n periods with archives the newest one of each, and
 /// the oldest one if there are fewer periods; all within; all with the tags.
 enum RetentionModel {
-  /// The numbers of those that are kept, of archives in the order of their times.
   static func kept(_ archives: [(time: Date, tags: Set<String>)], _ policy: RetentionPolicy) -> Set<Int> {
     guard let newest = archives.last?.time else { return [] }
     var calendar = Calendar(identifier: .iso8601)
@@ -243,14 +234,6 @@ enum RetentionModel {
         })
     }
     return kept
-  }
-}
-
-extension RetentionPolicy {
-  static func last(_ count: Int) -> RetentionPolicy {
-    var policy = RetentionPolicy()
-    policy.last = count
-    return policy
   }
 }
 
@@ -297,12 +280,7 @@ extension RetentionPolicy {
     for round in 0..<120 {
       var policy = RetentionPolicy()
       var options: [String] = []
-      let counts: [(String, WritableKeyPath<RetentionPolicy, Int>)] = [
-        ("last", \.last), ("hourly", \.hourly), ("daily", \.daily), ("weekly", \.weekly),
-        ("monthly", \.monthly),
-        ("yearly", \.yearly),
-      ]
-      for (name, path) in counts where Int.random(in: 0...2, using: &random) == 0 {
+      for (name, path) in RetentionPolicy.counts where Int.random(in: 0...2, using: &random) == 0 {
         policy[keyPath: path] = Int.random(in: 1...6, using: &random)
         options += ["--keep-\(name)", "\(policy[keyPath: path])"]
       }

@@ -1,5 +1,4 @@
 import AppContainer
-import DrydockErrors
 import Formats
 import TestSupport
 import Testing

@@ -1,14 +1,12 @@
 import AgeEncryption
 import ArchiveSigning
 import Cryptography
-import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
 
 @testable import BackupRepository
 
-/// Keys of stock programs, and signed archives of a small container.
 struct SigningLab {
   let lab: Lab
   let key: SigningKey, sshKey: SigningKey
@@ -138,9 +136,9 @@ struct SigningLab {
       }
     }
     // Each has the other's payload, properly signed. Exchanged files are the same thing under other names.
-    try signing.write(lab.directory("kept"), signing.read(first.path))
-    try signing.write(first.path, signing.read(second.path))
-    try signing.write(second.path, signing.read(lab.directory("kept")))
+    let bytes = try (signing.read(first.path), signing.read(second.path))
+    try signing.write(first.path, bytes.1)
+    try signing.write(second.path, bytes.0)
     #expect(signing.refusal(first.path) == "none" && signing.refusal(second.path) == "none")
   }
 
@@ -199,13 +197,11 @@ struct SigningLab {
     {
       try lab.removeStored(file)
       for acceptsGap in [false, true] {
-        let error = failure {
-          _ = try Archive(path: child.path, trusted: signing.trusted, acceptsGap: acceptsGap)
+        let which = "\(lastName(full.path)), which \(lastName(child.path))"
+        let error = expectError(.untrusted, which, words) {
+          try Archive(path: child.path, trusted: signing.trusted, acceptsGap: acceptsGap)
         }
-        #expect(code(error) == "untrusted" && (error as? DrydockError)?.path == full.path)
-        let message = "\(error as Any)"
-        #expect(message.contains("\(lastName(full.path)), which \(lastName(child.path))"), "\(message)")
-        #expect(message.contains(words), "\(message)")
+        #expect(error?.path == full.path)
       }
     }
     // The next signed archive does not need one that nobody could restore.
@@ -264,14 +260,12 @@ struct SigningLab {
     let (keys, target) = (AgeKeys(identities: [identity]), AgeTarget.recipients([identity.recipient]))
     let report = try signing.snapshot()
     try lab.expectUnchangedRepository {
-      #expect(
-        code { try Repository.rekey(report.path, keys: keys, to: nil, encryption: target) }
-          == "untrusted")
+      expectError(.untrusted) { try Repository.rekey(report.path, keys: keys, to: nil, encryption: target) }
       // What is signed again must have been signed by the same.
       let other = CopySigning(keys: [signing.stranger])
-      #expect(
-        code { try Repository.rekey(report.path, keys: keys, to: nil, encryption: target, signing: other) }
-          == "untrusted")
+      expectError(.untrusted) {
+        try Repository.rekey(report.path, keys: keys, to: nil, encryption: target, signing: other)
+      }
     }
     let replaced = try Repository.rekey(
       report.path, keys: keys, to: nil, encryption: target, signing: CopySigning(keys: [signing.key]))
@@ -300,7 +294,7 @@ struct SigningLab {
     var bytes = try self.signing.read(report.path)
     bytes[bytes.count / 2] ^= 1
     try self.signing.write(report.path, bytes)
-    #expect(failure { _ = try Repository.sign(report.path, with: signing.keys, keys: AgeKeys()) } != nil)
+    expectError { try Repository.sign(report.path, with: signing.keys, keys: AgeKeys()) }
   }
 
   @Test func forgetRemovesSignaturesWithTheirArchives() throws {
@@ -311,9 +305,8 @@ struct SigningLab {
     for suffix in [".statement", ".statement.sig", ".statement.minisig.drydock-new"] {
       try signing.write(left + suffix, [1])
     }
-    var policy = RetentionPolicy()
-    policy.last = 1
-    #expect(try Repository(lab.repository).forget(keeping: policy).removed.flatMap(\.paths) == [first.path])
+    let removed = try Repository(lab.repository).forget(keeping: .last(1)).removed
+    #expect(removed.flatMap(\.paths) == [first.path])
     #expect(
       try lab.storedNames() == ["", ".statement", ".statement.minisig"].map { lastName(second.path) + $0 })
     try Repository(lab.repository).forgetEverything(app: "com.example.lab")
@@ -326,10 +319,8 @@ struct SigningLab {
       try lab.write("Documents/noise", SeededRandom.noise(400_000 + index))
       try signing.snapshot()
     }
-    var policy = RetentionPolicy()
-    policy.last = 1
-    var options = CompactionOptions()
-    options.share = 0.05
+    let policy = RetentionPolicy.last(1)
+    var options = CompactionOptions.share(0.05)
     try lab.expectUnchangedRepository {
       let kept = try Repository(lab.repository).forget(keeping: policy, compacting: options)
       #expect(kept.notCompacted.first?.reason.contains("give the signing key") == true)
@@ -364,9 +355,7 @@ struct SigningLab {
   @Test(.local("a file of this machine")) func archivesAreNotSignedUnderNamesThatStockProgramsMisread() throws
   {
     expectError(.unsupported) {
-      var options = SnapshotOptions()
-      options.signing = [signing.key]
-      _ = try lab.take(options, to: .file(lab.directory("a\\b.tar.zst")))
+      try lab.snapshot(to: lab.directory("a\\b.tar.zst")) { $0.signing = [signing.key] }
     }
     #expect(!RawFiles.exists(Array(lab.directory("a\\b.tar.zst").utf8)))
   }

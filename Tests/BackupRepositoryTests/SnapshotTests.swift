@@ -10,6 +10,9 @@ import Testing
 
 /// What a snapshot stores, seen with stock tools.
 @Suite(.everyPlace) struct SnapshotTests {
+  private let lab: Lab
+  init() throws { lab = try Lab() }
+
   /// What iOS never backs up, and what the sample app flags.
   static let left = [
     "tmp", "SystemData", ".com.apple.mobile_container_manager.metadata.plist", "Library/Caches",
@@ -33,13 +36,11 @@ import Testing
     let after = try TreeListing(out + "/container")
     #expect(after.differences(from: before) == [])
     #expect(after.entries.keys.contains { $0.contains(0xff) })
-    #expect(
-      try Lab.notes(["check", out + "/container/Library/Application Support/database.sqlite"]).contains(
-        "200000"))
+    let check = try Lab.notes(["check", out + "/container/Library/Application Support/database.sqlite"])
+    #expect(check.contains("200000"))
   }
 
   @Test func socketsAndDevicesAreReportedAndNotStored() throws {
-    let lab = try Lab()
     try lab.write("file", "here")
     try lab.shell("mkfifo pipe", in: lab.root)
     let report = try lab.snapshot()
@@ -49,7 +50,6 @@ import Testing
   }
 
   @Test func attributesWhoseNamesAreNotTextAreReported() throws {
-    let lab = try Lab()
     try lab.write("file", "here")
     try lab.write("other", "here")
     try lab.shell(
@@ -69,7 +69,6 @@ import Testing
 
   /// If invalid bytes were replaced, both names would be the same.
   @Test(arguments: [false, true]) func attributesWithOneTextAreTwo(_ isInGroup: Bool) throws {
-    let lab = try Lab()
     try lab.write("file", "here")
     if isInGroup { try lab.write("file.crc", "its checksum") }
     try ExtendedAttributes.set("user.\u{FFFD}", [1], of: lab.full("file"))
@@ -84,7 +83,6 @@ import Testing
   }
 
   @Test func aNameWhoseFileHasAnotherModeMeanwhileIsAFile() throws {
-    let lab = try Lab()
     try lab.write("a", "shared")
     try lab.shell("ln a b", in: lab.root)
     let path = lab.root + "/a"
@@ -99,7 +97,6 @@ import Testing
   }
 
   @Test func otherNamesOfAPartOfADatabaseAreFiles() throws {
-    let lab = try Lab()
     try lab.write("bad.sqlite", Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x5a, count: 4080))
     try lab.write("bad.sqlite-wal", [0x37, 0x7f, 0x06, 0x82] + [UInt8](repeating: 1, count: 60))
     try lab.shell("ln bad.sqlite-wal c; ln bad.sqlite-wal d", in: lab.root)
@@ -109,7 +106,6 @@ import Testing
   }
 
   @Test func hardLinksAndDamagedDatabases() throws {
-    let lab = try Lab()
     try lab.write("a", "shared")
     try lab.shell("ln a b; ln a z; ln -s a link; ln link linked-link", in: lab.root)
     try lab.write("bad.sqlite", Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x5a, count: 4080))
@@ -132,24 +128,23 @@ import Testing
   }
 
   @Test func versionIsReadUnderTheLockOfTheContent() throws {
-    let lab = try Lab()
     try lab.write("file", "x")
     let container = try lab.container()
     let refused = Mutex<[String]>([])
     let change: @Sendable () -> Void = {
-      let error = failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) }
-      refused.withLock { $0.append(code(error)) }
+      let code = code { try ContainerLock(container, exclusive: true, timeout: 0) }
+      refused.withLock { $0.append(code) }
     }
-    var options = lab.options()
-    options.readsVersion = { stage in
-      change()
-      return (try stage.status(of: "file") != nil ? 7 : nil, nil)
+    let report = try lab.snapshot {
+      $0.readsVersion = { stage in
+        change()
+        return (try stage.status(of: "file") != nil ? 7 : nil, nil)
+      }
+      $0.seams.stores = change
     }
-    options.seams.stores = change
-    let report = try lab.take(options)
     #expect(report.header.schemaVersion == 7 && report.versionProblem == nil)
     #expect(refused.withLock { $0 } == ["locked", "locked", "locked"])
-    #expect(failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) } == nil)
+    _ = try ContainerLock(container, exclusive: true, timeout: 0)
   }
 
   /// The walk is the only one: nothing counts the container beforehand, so there are no totals.
@@ -159,9 +154,7 @@ import Testing
     try lab.shell("ln one two; ln -s one link; mkfifo fifo", in: lab.root + "/Documents")
     if !isFirst { try lab.snapshot() }
     let progress = WorkProgress()
-    var request = lab.options()
-    request.progress = progress
-    let report = try lab.take(request)
+    let report = try lab.snapshot { $0.progress = progress }
     #expect(report.header.parent == nil || !isFirst)
     let state = progress.state
     #expect(state.phase == .snapshot && state.files == report.entries && state.bytes == report.contentBytes)
@@ -170,7 +163,6 @@ import Testing
 
   /// SQLite writes the pages of the file into the log, and takes those of the header for the database.
   @Test func whatIsBehindADatabaseIsNotStoredWithItsLog() throws {
-    let lab = try Lab()
     let script = Lab.leavingTheLog("INSERT INTO t VALUES(1)")
     try lab.shell(
       "sqlite3 db.sqlite 'PRAGMA journal_mode=WAL; CREATE TABLE t(a)'; truncate -s 3G db.sqlite; \(script)",

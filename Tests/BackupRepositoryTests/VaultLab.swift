@@ -33,7 +33,6 @@ final class VaultLab {
     return item
   }
 
-  /// Writes a vault, and a file beside it.
   func write(_ vault: Vault?, file: String = "archived") throws {
     if let vault { try lab.write(Self.vault, vault.sealed()) }
     try lab.write("a.txt", file)
@@ -47,16 +46,15 @@ final class VaultLab {
     Array(try RawFiles.read(Array(((path ?? root) + "/" + Self.vault).utf8)))
   }
 
-  /// What is in the vault, values by name.
   func values(_ keys: DeviceKeys, in path: String? = nil) throws -> [String: String] {
     Dictionary(uniqueKeysWithValues: try vault(keys, in: path).sorted.map { ($0.description, $0.text) })
   }
 
   func snapshot(encrypted: Bool, _ keys: DeviceKeys?, to name: String? = nil) throws -> SnapshotReport {
-    var options = lab.options()
-    if encrypted { options.encryption = .recipients([try Self.archiveKey.get().recipient]) }
-    options.deviceKeys = keys
-    return try lab.take(options, to: name.map { .file(lab.directory($0)) })
+    try lab.snapshot(to: name.map { lab.directory($0) }) {
+      if encrypted { $0.encryption = .recipients([try Self.archiveKey.get().recipient]) }
+      $0.deviceKeys = keys
+    }
   }
 
   func open(_ path: String) throws -> Archive {

@@ -132,7 +132,6 @@ private final class VaultScene {
     #expect(try TreeListing(lab.root).differences(from: before) == [], comment)
   }
 
-  /// What is in the vault now, whose it is, and who opens it.
   private func expectVault(_ report: RestoreReport.Vault, _ before: TreeListing, _ comment: Comment) throws {
     let expected = items.reduce(into: [String: String]()) { values, item in
       switch model.end(item) {
@@ -161,7 +160,6 @@ private final class VaultScene {
     #expect(isChanged != (lab.lab.exists(VaultLab.vault) && vault == live), comment)
   }
 
-  /// What the report says.
   private func expectNames(_ report: RestoreReport.Vault, _ comment: Comment) {
     #expect(Set(report.returned) == Set(items.filter(model.isReturned).map(\.name)), comment)
     #expect(Set(report.removed) == Set(items.filter(model.isRemoved).map(\.name)), comment)

@@ -60,7 +60,6 @@ struct VaultRestoreModel {
     }
   }
 
-  /// What the container holds before.
   func live(_ item: Item) -> Live { hasVault ? item.live : item.live == .extra ? .extra : .absent }
 
   func end(_ item: Item) -> End {

@@ -16,7 +16,6 @@ import Testing
     keys = try DeviceKeys(.generate())
   }
 
-  /// An archive of a vault with one item.
   private func archive(encrypted: Bool) throws -> String {
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     return try lab.snapshot(encrypted: encrypted, encrypted ? keys : nil).path
@@ -56,8 +55,6 @@ import Testing
     #expect(left.value.vault?.notRestored.first?.reason.contains("device key") == true)
   }
 
-  // MARK: Without a vault in the archive
-
   @Test func anArchiveWithoutAVaultTakesWhatCouldHaveBeenInIt() throws {
     try lab.write(nil)
     let archive = try lab.snapshot(encrypted: false, keys).path
@@ -82,8 +79,6 @@ import Testing
     let emptied = try lab.restore(archive, keys)
     #expect(emptied.value.removedPaths == ["Secrets", VaultLab.vault] && !lab.lab.exists("Secrets"))
   }
-
-  // MARK: Damage and oddities
 
   @Test func aDamagedVaultInTheArchiveLeavesTheRestWhole() throws {
     try lab.write(nil)
@@ -155,8 +150,7 @@ import Testing
   @Test func aVaultSealedToOthersStays() throws {
     let archive = try archive(encrypted: false)
     let other = try Vault(new: DeviceKeys(.generate()))
-    try lab.lab.write(
-      VaultLab.vault, Age.seal(other.encoded(), to: .recipients([keys.present.recipient])))
+    try lab.lab.write(VaultLab.vault, Age.seal(other.encoded(), to: .recipients([keys.present.recipient])))
     let outcome = try lab.restore(archive, keys)
     #expect(
       outcome.value.isIncomplete && outcome.value.vault?.problem?.contains("other keys than the one") == true)

@@ -2,8 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Canaries in Android's settings")
-struct AndroidCanaryTests {
+@Suite("Canaries in Android's settings") struct AndroidCanaryTests {
   private static let own = "shared_prefs/com.example.notes_preferences.xml"
   private static let store = "files/datastore/account.preferences_pb"
 
@@ -27,7 +26,6 @@ struct AndroidCanaryTests {
       """
   }
 
-  /// A DataStore with a text, as the wire format has it.
   private func dataStore(_ place: String) -> [UInt8] {
     func field(_ number: UInt8, _ bytes: [UInt8]) -> [UInt8] {
       [number << 3 | 2, UInt8(bytes.count)] + bytes
@@ -43,8 +41,7 @@ struct AndroidCanaryTests {
     try sandbox.write("\(container)/\(Self.store)", bytes: dataStore(container))
   }
 
-  @Test("No output has a secret of SharedPreferences or of a DataStore")
-  func quiet() throws {
+  @Test func `No output has a secret of SharedPreferences or of a DataStore`() throws {
     try Sandbox.with { sandbox in
       try sandbox.write(
         "drydock.yaml",
@@ -90,8 +87,7 @@ struct AndroidCanaryTests {
     }
   }
 
-  @Test("A captured fixture has none either, and its DataStore is a text")
-  func captured() throws {
+  @Test func `A captured fixture has none either, and its DataStore is a text`() throws {
     try Sandbox.with { sandbox in
       try sandbox.write("drydock.yaml", "app: com.example.notes\nlayout: android\n")
       try write(sandbox, "one")

@@ -3,15 +3,12 @@ import TestSupport
 import Testing
 
 /// What commands say about containers that they refuse is in the session `bad-containers.txt`.
-@Suite("Containers that are in use, or links")
-struct BadContainerTests {
+@Suite struct BadContainerTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// `InUseTests` has other uses: any file, a directory, a mapping.
-  @Test("A container in use is refused with who uses it")
-  func inUse() throws {
+  @Test func `A container in use is refused with who uses it`() throws {
     try sandbox.create(version: 3)
     let archive = try sandbox.snapshot()
     try sandbox.succeed("migrate Notes --to 5")
@@ -33,8 +30,7 @@ struct BadContainerTests {
     }
   }
 
-  @Test("A container given as a symbolic link is the container; the link stays a link")
-  func symbolicLink() throws {
+  @Test func `A container given as a symbolic link is the container; the link stays a link`() throws {
     try sandbox.create("Real/Notes", version: 1)
     try FileManager.default.createSymbolicLink(atPath: sandbox("Link"), withDestinationPath: "Real/Notes")
     let before = try sandbox.tree("Real/Notes")
@@ -53,10 +49,7 @@ struct BadContainerTests {
     #expect(try sandbox.names().filter { $0.hasPrefix(".drydock-") } == [])
   }
 
-  @Test(
-    "drydock's own working directory is no use of the container, and what is named from it is found afterwards"
-  )
-  func ownDirectory() throws {
+  @Test func `drydock's own working directory is no use of the container`() throws {
     try sandbox.create()
     func drydock(_ arguments: String..., in directory: String) throws -> CommandResult {
       try Command.run(

@@ -3,16 +3,11 @@ import TestSupport
 import Testing
 
 /// Full ones are in `FullDiskTests`; mount points, and file systems inside, in `ImpossibleTests` of transactions.
-@Suite("Read-only and odd places", .serialized)
-struct BadPlaceTests {
+@Suite(.serialized) struct BadPlaceTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
-  // MARK: Read-only
-
-  @Test("A read-only file system: changes are refused, nothing is changed; what only reads works")
-  func readOnly() throws {
+  @Test func `A read-only file system: changes are refused; what only reads works`() throws {
     let archive = try placed()
     let space = try Namespace(
       sandbox, "mount --bind \"$0/Place\" \"$0/Place\"; mount -o remount,bind,ro \"$0/Place\"")
@@ -21,17 +16,15 @@ struct BadPlaceTests {
       ["migrate", "Place/Notes"], ["restore", archive, "Place/Notes"],
       ["baseline", "Place/Notes", "--to", "1"],
     ] {
-      try space.run(sandbox.program, command).expectError(exit: 1, ["Place", "cannot be written"])
+      try space.drydock(command).expectError(exit: 1, ["Place", "cannot be written"])
     }
     for reader in [
       ["inspect"], ["status"], ["migrate", "--dry-run"], ["snapshot", "-r", "Backups"], ["log"],
     ] {
-      try space.run(sandbox.program, [reader[0], "Place/Notes"] + reader.dropFirst()).expect()
+      try space.drydock([reader[0], "Place/Notes"] + reader.dropFirst()).expect()
     }
     try space.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
   }
-
-  // MARK: Other users
 
   /// Lets another user enter the sandbox, and read its migrations and the archive.
   private func open(_ archive: String) throws {
@@ -39,8 +32,7 @@ struct BadPlaceTests {
     try sandbox.run(Tools.system("chmod"), "644", archive)
   }
 
-  @Test("Another user's directory around the container: changed in place")
-  func otherUser() throws {
+  @Test func `Another user's directory around the container: changed in place`() throws {
     let archive = try placed()
     // The sandbox may be entered and the container is the user's own; the directory around it is not.
     try open(archive)
@@ -60,8 +52,7 @@ struct BadPlaceTests {
     ) { try sandbox.asOther($0) }
   }
 
-  @Test("A neighbour that belongs to another user, and may not be linked: changed in place")
-  func protectedHardLinks() throws {
+  @Test func `A neighbour that belongs to another user, and may not be linked: changed in place`() throws {
     let setting = try String(contentsOfFile: "/proc/sys/fs/protected_hardlinks", encoding: .utf8)
     try #require(setting == "1\n", "the system's usual setting")
     let archive = try placed()
@@ -74,8 +65,7 @@ struct BadPlaceTests {
     ) { try sandbox.asOther($0) }
   }
 
-  @Test("Who may only read a container, as another user: a snapshot of its databases, nothing changed")
-  func readOnlyDatabases() throws {
+  @Test func `Another user who may only read takes a snapshot of databases, and changes nothing`() throws {
     let archive = try placed()
     try open(archive)
     try sandbox.run(Tools.system("chmod"), "-R", "a+rX,a-w", sandbox("Place/Notes"))
@@ -89,8 +79,6 @@ struct BadPlaceTests {
     try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
     try app.finish()
   }
-
-  // MARK: Other file systems
 
   /// A file system in a file, mounted at `Disk` in a namespace of its own, with a container.
   private func disk(_ make: String, megabytes: Int, _ setup: String) throws -> Namespace {
@@ -111,8 +99,7 @@ struct BadPlaceTests {
   }
 
   /// The kernel writes times seconds after the content that a program has synced: the disk is copied in between.
-  @Test("What a power cut has left newer than its times is read by the next snapshot, and by a restore")
-  func powerCut() throws {
+  @Test func `What a power cut left newer than its times is read by snapshot and restore`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
     let space = try Namespace(
       sandbox,
@@ -162,8 +149,7 @@ struct BadPlaceTests {
     #expect(restored.succeeded && content == Array("new2".utf8), "\(restored)")
   }
 
-  @Test("Times of whole seconds: directories are changed, and an edit within the second is seen")
-  func wholeSeconds() throws {
+  @Test func `Times of whole seconds: an edit within the second is seen`() throws {
     _ = try placed()
     let space = try disk("/sbin/mkfs.ext4 -q -I 128", megabytes: 32, "")
     let place = "Disk/Place/Notes"
@@ -182,8 +168,7 @@ struct BadPlaceTests {
   }
 
   /// exFAT keeps the case of a name, and ignores it.
-  @Test("Names that a file system takes for one are refused before anything is staged; others come back")
-  func foldedNames() throws {
+  @Test func `Names that a file system takes for one are refused; others come back`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
     let space = try Namespace(
       sandbox,
@@ -219,8 +204,7 @@ struct BadPlaceTests {
     return result.output
   }
 
-  @Test("btrfs: a subvolume inside is changed in place; flags of directories stay")
-  func subvolume() throws {
+  @Test func `btrfs: a subvolume inside is changed in place; flags of directories stay`() throws {
     let archive = try placed()
     let space = try disk(
       "mkfs.btrfs -q", megabytes: 128,
@@ -253,11 +237,10 @@ struct BadPlaceTests {
     try expectInPlace(
       archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", restores: false,
       tree: { try space.tree("Disk/Place/Notes") }
-    ) { try space.run(sandbox.program, $0) }
+    ) { try space.drydock($0) }
   }
 
-  @Test("XFS: what counts for a project counts for it afterwards, also what is new")
-  func projects() throws {
+  @Test func `XFS: what counts for a project counts for it afterwards, also what is new`() throws {
     let archive = try placed()
     let space = try disk(
       "mkfs.xfs -q", megabytes: 320,
@@ -286,7 +269,7 @@ struct BadPlaceTests {
     try expectInPlace(
       archive, "counts for another project", place: "Disk/Place/Other", restores: false,
       tree: { try space.tree("Disk/Place/Other") }
-    ) { try space.run(sandbox.program, $0) }
+    ) { try space.drydock($0) }
   }
 
   /// What only reads a container.
@@ -317,13 +300,9 @@ struct BadPlaceTests {
     try look().expectSame(as: before, comparing: aspects, sourceLocation: sourceLocation)
   }
 
-  // MARK: Mounted elsewhere
-
   /// As the volume of a program in a container of its own: a mount is of a directory's inode, which an exchange would replace.
-  @Test(
-    "In another mount namespace: what is mounted there stays the container",
-    arguments: ["Notes", "Notes/Documents"])
-  func elsewhere(_ source: String) throws {
+  @Test(arguments: ["Notes", "Notes/Documents"])
+  func `In another mount namespace: what is mounted there stays the container`(_ source: String) throws {
     try sandbox.create()
     try sandbox.write("Data/empty", "")
     let space = try Namespace(sandbox, "mount --bind \"$0/\(source)\" \"$0/Data\"")
@@ -334,8 +313,7 @@ struct BadPlaceTests {
     #expect(try sandbox.read("\(source)/written") == Array("mine".utf8))
   }
 
-  @Test("What is mounted from beside it does not matter")
-  func beside() throws {
+  @Test func `What is mounted from beside it does not matter`() throws {
     try sandbox.create()
     try sandbox.create("Notes2")
     try sandbox.write("Data/empty", "")
@@ -345,10 +323,7 @@ struct BadPlaceTests {
     try space.tree("Data").expectSame(as: sandbox.tree("Notes2"), comparing: TreeListing.copied)
   }
 
-  // MARK: Repositories
-
-  @Test("A repository on a medium that cannot be written: read, and refused as a place for archives")
-  func readOnlyRepository() throws {
+  @Test func `A repository that cannot be written is read, and refused as a place for archives`() throws {
     let archive = try placed()
     let space = try Namespace(
       sandbox, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
@@ -356,15 +331,14 @@ struct BadPlaceTests {
       ["list"], ["verify", "--data"], ["show", "latest"], ["restore", "latest", "Place/Notes", "--dry-run"],
       ["restore", "latest", "Place/Notes"],
     ] {
-      try space.run(sandbox.program, reader + ["-r", "Backups"]).expect()
+      try space.drydock(reader + ["-r", "Backups"]).expect()
     }
     try space.drydock("snapshot Place/Notes -r Backups").expectError(
       exit: 1, ["Backups", "Read-only file system", "choose another place"])
     #expect(try sandbox.names("Backups") == [(archive as NSString).lastPathComponent])
   }
 
-  @Test("A repository of another user: read when it may be, and refused as a place for archives")
-  func otherUsersRepository() throws {
+  @Test func `A repository of another user is read, and refused as a place for archives`() throws {
     let archive = try placed()
     try open(archive)
     try sandbox.giveToOther("Place")

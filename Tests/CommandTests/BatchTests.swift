@@ -4,14 +4,12 @@ import Testing
 
 @testable import DrydockCommand
 
-@Suite("Batches")
-struct BatchTests {
+@Suite("Batches") struct BatchTests {
   private let sandbox: Sandbox
 
   /// Three customers' containers and something else in `Customers`.
   init() throws {
-    sandbox = try Sandbox()
-    try sandbox.create("Customers/anna")
+    sandbox = try Sandbox(creating: "Customers/anna")
     try sandbox.shell("cd Customers; cp -a anna ben; cp -a anna carl; echo notes > README")
   }
 
@@ -25,8 +23,7 @@ struct BatchTests {
     try sandbox.document("status", "Customers/" + name)["version"].number
   }
 
-  @Test("A locked and a damaged container keep the others from nothing; the next run does what was left")
-  func failures() throws {
+  @Test func `A locked and a damaged container keep the others from nothing`() throws {
     try sandbox.create("Customers/dora")
     try sandbox.write("Customers/ben/" + Sandbox.settings, "bplist00 and no more")
     let (damaged, held) = (try sandbox.tree("Customers/ben"), try sandbox.lock("Customers/carl"))
@@ -52,8 +49,7 @@ struct BatchTests {
     #expect(try states(again) == ["anna unchanged 0", "ben failed 1", "carl changed 0", "dora unchanged 0"])
   }
 
-  @Test("What is pending and what fails in all of them is the exit code; a dry run changes nothing")
-  func exitCodes() throws {
+  @Test func `What is pending or fails in all is the exit code; a dry run changes nothing`() throws {
     try sandbox.drydock("migrate --all Customers --to 9").expect(exit: 64)
     try sandbox.succeed("migrate Customers/ben")
     let names = ["anna", "ben", "carl"]
@@ -68,8 +64,7 @@ struct BatchTests {
     try sandbox.with(key: nil).drydock("migrate --all Customers").expect(exit: 4)
   }
 
-  @Test("Killed in the middle, the next run recovers and finishes")
-  func killed() throws {
+  @Test func `Killed in the middle, the next run recovers and finishes`() throws {
     let killed = try sandbox.drydock(
       "migrate --all Customers --jobs 1", environment: ["DRYDOCK_KILL_AT": "exchanged:2"])
     #expect(killed.exitCode != 0, "\(killed)")
@@ -78,8 +73,7 @@ struct BatchTests {
     #expect(try states(result) == ["anna unchanged 0", "ben unchanged 0", "carl changed 0"])
   }
 
-  @Test("Of two runs at once each container is migrated by one")
-  func together() throws {
+  @Test func `Of two runs at once each container is migrated by one`() throws {
     let arguments = ["migrate", "--all", "Customers", "--jobs", "2", "--lock-timeout", "60", "--json"]
     let results = try [sandbox.start(arguments), sandbox.start(arguments)].map { try $0.finish() }
     let states = try results.map(states)
@@ -90,8 +84,7 @@ struct BatchTests {
     }
   }
 
-  @Test("All are rolled back to what they were; not where the last change is another one")
-  func rollback() throws {
+  @Test func `All are rolled back to what they were; not where the last change is another one`() throws {
     let names = ["anna", "ben", "carl"]
     let before = try names.map { try sandbox.tree("Customers/" + $0) }
     try sandbox.succeed("migrate --all Customers --to 4")
@@ -122,8 +115,7 @@ struct BatchTests {
     #expect(try states(each) == ["anna changed 0", "ben changed 0", "carl changed 0"], "\(each)")
   }
 
-  @Test("What was moved into vaults is looked for in the repository once, and told for all")
-  func exposed() throws {
+  @Test func `What was moved into vaults is looked for in the repository once, and told for all`() throws {
     let archive = try sandbox.succeed("snapshot Customers/ben -r Backups").trimmingCharacters(in: .newlines)
     let result = try sandbox.drydock("migrate --all Customers -r Backups --no-snapshot --json").expect()
     let exposed = try #require(try JSONNode.lines(result.output).last)["exposed"]
@@ -131,9 +123,7 @@ struct BatchTests {
     #expect(result.errors.contains("still hold what was moved into the vault: 1 archive"), "\(result)")
   }
 
-  /// Without a sandbox.
-  @Test("One exit code for many")
-  static func exitCode() {
+  @Test static func `One exit code for many`() {
     for (codes, one) in [
       ([], 0), ([0, 0], 0), ([4, 4], 4), ([2, 2], 2), ([0, 2], 2), ([2, 0, 2], 2), ([5, 4], 5), ([0, 4], 3),
       ([4, 2], 3), ([6, 0], 3), ([0, 4, 5], 3), ([64], 64),

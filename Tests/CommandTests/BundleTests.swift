@@ -3,10 +3,8 @@ import TestSupport
 import Testing
 
 /// A container as Xcode downloads it (`.xcappdata`), and as other tools copy it (a directory named by bundle id).
-@Suite("Bundles and bare directories")
-struct BundleTests {
+@Suite struct BundleTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   enum Shape: String, CaseIterable, Sendable {
@@ -14,7 +12,6 @@ struct BundleTests {
     case bare = "com.example.notes"
   }
 
-  /// Makes one; gives the path of its data root.
   private func make(_ shape: Shape) throws -> String {
     let root = shape == .bundle ? shape.rawValue + "/AppData" : shape.rawValue
     try sandbox.create(root)
@@ -34,8 +31,8 @@ struct BundleTests {
     return root
   }
 
-  @Test("Inspect, snapshot, migrate, rollback and restore", arguments: Shape.allCases)
-  func wholeLife(_ shape: Shape) throws {
+  @Test(arguments: Shape.allCases)
+  func `Inspect, snapshot, migrate, rollback and restore`(_ shape: Shape) throws {
     let root = try make(shape)
     let whole = try sandbox.tree(shape.rawValue)
     let inspected = try sandbox.document("inspect", shape.rawValue)
@@ -67,8 +64,7 @@ struct BundleTests {
     try sandbox.tree(shape.rawValue).expectSame(as: whole, ignoringTimesOf: shape == .bundle ? [""] : [])
   }
 
-  @Test("A restore makes a bundle of a new path that is named like one")
-  func restoredBundle() throws {
+  @Test func `A restore makes a bundle of a new path that is named like one`() throws {
     _ = try make(.bare)
     let archive = try sandbox.snapshot("com.example.notes")
     try sandbox.succeed("restore", archive, "Plain")
@@ -92,10 +88,8 @@ struct BundleTests {
     try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
   }
 
-  @Test(
-    "A killed restore leaves no part of a bundle's data, and the next one completes it",
-    arguments: ["staged", "committed", "exchanged"])
-  func killed(_ point: String) throws {
+  @Test(arguments: ["staged", "committed", "exchanged"])
+  func `A killed restore leaves no part of a bundle's data; the next completes it`(_ point: String) throws {
     _ = try make(.bare)
     let archive = try sandbox.snapshot("com.example.notes")
     try sandbox.succeed("restore", archive, "Plain")
@@ -107,8 +101,7 @@ struct BundleTests {
     try sandbox.tree("New.xcappdata/AppData").expectSame(as: sandbox.tree("Plain"), ignoringTimesOf: [""])
   }
 
-  @Test("A restore that fails leaves no bundle")
-  func failed() throws {
+  @Test func `A restore that fails leaves no bundle`() throws {
     _ = try make(.bare)
     try sandbox.succeed("snapshot com.example.notes -o whole.tar.zst")
     var bytes = try sandbox.read("whole.tar.zst")

@@ -17,7 +17,6 @@ enum Canary: String, CaseIterable {
   func value(_ place: String) -> String { "\(rawValue)-\(place)-\(rawValue)" }
 }
 
-/// All forms of texts that must not be found.
 struct CanaryNeedles {
   private var needles: [(name: String, bytes: Data)] = []
 
@@ -50,7 +49,6 @@ struct CanaryNeedles {
     needles.append(("\(text) \(form)", Data(bytes)))
   }
 
-  /// What is found in bytes, in words.
   func found(in bytes: Data) -> [String] {
     needles.compactMap { bytes.holds($0.bytes) ? $0.name : nil }
   }

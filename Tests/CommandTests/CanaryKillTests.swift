@@ -4,12 +4,11 @@ import Testing
 
 /// What a killed command leaves holds no secret in the clear but in its stage, and that is gone with the next command. Commands
 /// on archives, and dry runs, are killed by `EncryptedKillTests`.
-@Suite("Canaries, after a kill")
-struct CanaryKillTests {
+@Suite struct CanaryKillTests {
   private static let files = ["migrate", "Trial"]
 
-  @Test("At every step of a commit that moves a secret to the vault", arguments: ["exchange", "in-place"])
-  func everyStep(_ way: String) throws {
+  @Test(arguments: ["exchange", "in-place"])
+  func `At every step of a commit that moves a secret to the vault`(_ way: String) throws {
     try Sandbox.with { sandbox in
       let canaries = try scene(sandbox, way)
       try reset(canaries)
@@ -30,8 +29,7 @@ struct CanaryKillTests {
     }
   }
 
-  @Test("At steps of a commit that sets a value of the vault")
-  func vaultSet() throws {
+  @Test func `At steps of a commit that sets a value of the vault`() throws {
     try Sandbox.with { sandbox in
       let canaries = try scene(sandbox, "exchange")
       let set = ["vault", "set", "Trial", "a/b", "--value-file", "Keys/first"]

@@ -1,6 +1,5 @@
 import Foundation
 
-/// Plants canaries in every store of a container.
 struct CanaryPlants {
   let sandbox: Sandbox
   let container: String

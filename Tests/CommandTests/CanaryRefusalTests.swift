@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// What fails does not sing either: migrations on secrets, keys that do not fit, damage in every file.
-@Suite("Canaries, when something fails")
-struct CanaryRefusalTests {
+@Suite struct CanaryRefusalTests {
   /// Bodies of a first migration, on settings, rows and items that are secrets.
   static let migrations: [String] = [
     "- defaults.convert: {key: password, type: integer}", "- defaults.convert: {key: password, map: {a: b}}",
@@ -44,7 +43,6 @@ struct CanaryRefusalTests {
     "- sql: {database: notes, defaults: true, down: SELECT 1, up: \"INSERT INTO defaults(key, value) SELECT 'nickname', password FROM login\"}",
   ]
 
-  /// SQL on rows that are secrets.
   static let statements: [String] = [
     "UPDATE login SET password = 'x' WHERE id = 1",
     "INSERT INTO login SELECT 1, password, password, 1 FROM login",
@@ -68,8 +66,8 @@ struct CanaryRefusalTests {
     "- sql: {database: notes, query: SELECT no FROM login, equals: 1}",
   ]
 
-  @Test("Migrations on secrets, in dry runs and in earnest", arguments: ["exchange", "in-place"])
-  func migrations(_ way: String) throws {
+  @Test(arguments: ["exchange", "in-place"])
+  func `Migrations on secrets, in dry runs and in earnest`(_ way: String) throws {
     try Sandbox.with { sandbox in
       let canaries = try CanarySandbox(sandbox, version: 0)
       let isInPlace = way == "in-place"
@@ -99,8 +97,7 @@ struct CanaryRefusalTests {
     }
   }
 
-  @Test("Keys that do not fit, and files that are damaged")
-  func damage() throws {
+  @Test func `Keys that do not fit, and files that are damaged`() throws {
     try Sandbox.with { sandbox in
       let canaries = try CanarySandbox(sandbox)
       canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device)]

@@ -6,9 +6,7 @@ import Testing
 /// searched for them.
 final class CanarySandbox {
   let sandbox: Sandbox
-  /// Added to every command's environment.
   var environment: [String: String?] = [:]
-  /// The directories that are containers.
   static let containers: Set<String> = [
     "Notes", "Changed", "Empty", "Again", "Fresh", "Trial", "Template", "Fixtures", "Failed", "Phone",
     "Phone.groups", "Robot",
@@ -47,7 +45,6 @@ final class CanarySandbox {
     try make(container, version: version)
   }
 
-  /// Makes a container with canaries.
   func make(_ name: String, version: Int) throws {
     try sandbox.create(name, version: version, "--leave-wal")
     try CanaryPlants(sandbox: sandbox, container: name).plant("a")
@@ -163,7 +160,6 @@ final class CanarySandbox {
     }
   }
 
-  /// The regular files, as paths in the sandbox.
   private func files() throws -> [(path: String, status: stat)] {
     guard let walk = FileManager.default.enumerator(atPath: sandbox.directory.path) else { return [] }
     return walk.compactMap { $0 as? String }.compactMap { path in

@@ -5,13 +5,10 @@ struct CanaryStory {
   /// One command line; `{plain}` and `{sealed}` are archives.
   struct Step {
     var words: [String]
-    /// What the command reads from standard input.
     var input = ""
     /// Whether printing a secret is what the command is for.
     var prints = false
-    /// Exit codes that are as they should be.
     var exits: Set<Int32> = [0]
-    /// Done before it.
     var before: (@Sendable (CanarySandbox) throws -> Void)?
   }
 
@@ -47,7 +44,6 @@ struct CanaryStory {
           $0["com.apple.security.application-groups"] = [token]
         }
       }),
-    // The vault.
     step("vault set Notes com.example.notes/first --value-file Keys/first"),
     step(
       "vault set Notes com.example.notes/second --accessible afterFirstUnlock",
@@ -71,7 +67,6 @@ struct CanaryStory {
     step("vault rekey Notes --new-device-key Keys/device.txt --new-device-key Keys/device2.txt"),
     step("vault remove Notes com.example.notes/third --dry-run"),
     step("vault remove Notes com.example.notes/third"), step("rollback Notes"), step("rollback Notes --redo"),
-    // Settings.
     step("defaults read Notes"), step("defaults read Notes password", exits: [1]),
     step("defaults read Notes credentials --path /inner/x/0", exits: [1]),
     step("defaults read Notes cookies --path /0/Value", exits: [1]),
@@ -97,7 +92,6 @@ struct CanaryStory {
     step("defaults convert Keys/settings.plist --as openstep --output Keys/settings.text", exits: [1]),
     step("defaults convert Keys/settings.plist --as binary --in-place"),
     step("log Notes"),
-    // Archives, plain and encrypted.
     step("snapshot Notes -o plain.tar.zst --no-encryption"),
     step("snapshot Notes -r Backups --no-encryption"),
     step("snapshot Notes -o sealed.tar.zst.age --recipients-file Keys/identity.pub"),
@@ -203,7 +197,6 @@ struct CanaryStory {
       "restore sealed.tar.zst.age Changed --identity Keys/identity.txt --from-other --only vault",
       exits: [0, 3]),
     step("restore plain.tar.zst Fresh --migrate --dry-run", exits: [0, 3]),
-    // Migrations: the token goes to the vault.
     step("status Notes"), step("validate"), step("migrate Notes --dry-run --html Pages/migrate.html"),
     // A fixture with what belongs in none: what it is expected to be is wrong, and so is its golden.
     step(

@@ -4,14 +4,11 @@ import Testing
 
 /// Secrets are planted in every store; then every command runs in every mode, and whatever it prints or leaves on disk
 /// is searched for them.
-@Suite("Canaries")
-struct CanaryTests {
+@Suite struct CanaryTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
-  @Test("The search finds a canary in every form, and at every place")
-  func search() throws {
+  @Test func `The search finds a canary in every form, and at every place`() throws {
     let needles = Canary.needles(.plain)
     let text = "before \(Canary.plain.value("x")) after"
     let forms: [[UInt8]] = [
@@ -44,8 +41,7 @@ struct CanaryTests {
     }
   }
 
-  @Test("Every command has its part in the story, each dry run too")
-  func complete() throws {
+  @Test func `Every command has its part in the story, each dry run too`() throws {
     for (words, command) in try ProgramCommand.all() where command.subcommands == nil {
       let own = CanaryStory.steps.filter { $0.words.starts(with: words) }
       #expect(!own.isEmpty, "\(words) has no step in CanaryStory: give it one for each mode that it has")
@@ -53,8 +49,8 @@ struct CanaryTests {
     }
   }
 
-  @Test("No command sings, in words or JSON, by flags or variables", arguments: ["text", "json"])
-  func story(_ mode: String) throws {
+  @Test(arguments: ["text", "json"])
+  func `No command sings, in words or JSON, by flags or variables`(_ mode: String) throws {
     let canaries = try CanarySandbox(sandbox)
     let isJSON = mode == "json"
     canaries.environment = [
@@ -86,8 +82,7 @@ struct CanaryTests {
     try canaries.searchArchives([.moved])
   }
 
-  @Test("What is plain, or a key, can be read by its owner only")
-  func modes() throws {
+  @Test func `What is plain, or a key, can be read by its owner only`() throws {
     let canaries = try CanarySandbox(sandbox)
     canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device)]
     for line in [
@@ -112,12 +107,11 @@ struct CanaryTests {
       "CONFIG": sandbox("drydock.yaml"), "LOCK_TIMEOUT": "1", "BUSY_TIMEOUT": "1", "COMMIT": "in-place",
       "MIGRATIONS": sandbox("Migrations"), "FIXTURES": sandbox("Fixtures"), "MAX_SIZE": "1GB",
       "REPOSITORY": sandbox("Backups"), "CACHE": sandbox("Cache"),
-      "IDENTITY": "\(sandbox("Keys/other.txt")):\(sandbox(CanarySandbox.identity))",
-      "PROGRESS": "json",
+      "IDENTITY": "\(sandbox("Keys/other.txt")):\(sandbox(CanarySandbox.identity))", "PROGRESS": "json",
       "DEVICE_KEY": "\(sandbox(CanarySandbox.device)):\(sandbox("Keys/device2.txt"))",
       "RECIPIENTS": try canaries.recipient("identity"), "KILL_AT": nil,
-      "PASSWORD_FILE": sandbox("Keys/password.txt"),
-      "SIGN": sandbox("Keys/sign"), "TRUSTED": sandbox("Keys/sign.pub"), "LIMIT_RATE": "1GB",
+      "PASSWORD_FILE": sandbox("Keys/password.txt"), "SIGN": sandbox("Keys/sign"),
+      "TRUSTED": sandbox("Keys/sign.pub"), "LIMIT_RATE": "1GB",
     ]
     let folder = Sandbox.repository + "/Sources/DrydockCommand"
     var known: Set<String> = []

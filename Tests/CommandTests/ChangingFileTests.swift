@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// Files that another process removes, lets grow, cuts and turns into links and directories while they are read.
-@Suite("Moving targets")
-struct ChangingFileTests {
+@Suite struct ChangingFileTests {
   private static let script = """
     import os, random, shutil, sys
     base = sys.argv[1]
@@ -30,7 +29,6 @@ struct ChangingFileTests {
         except OSError: pass
     """
 
-  /// Starts to change files in a directory of the container `Notes`.
   private func hammer(_ sandbox: Sandbox, linkingTo target: String) throws -> RunningCommand {
     try sandbox.shell("mkdir Notes/Documents/Hammer")
     let hammer = try Command.spawn(
@@ -39,8 +37,7 @@ struct ChangingFileTests {
     return hammer
   }
 
-  @Test("Snapshots hold what stood still, and nothing from behind a link")
-  func snapshots() throws {
+  @Test func `Snapshots hold what stood still, and nothing from behind a link`() throws {
     try Sandbox.with { sandbox in
       try sandbox.create(version: 4)
       try sandbox.write("secret.txt", "never in an archive 5f3a9c")
@@ -61,8 +58,8 @@ struct ChangingFileTests {
     }
   }
 
-  @Test("A migration stops in words, or is done", arguments: ["exchange", "in-place"])
-  func migrate(_ way: String) throws {
+  @Test(arguments: ["exchange", "in-place"])
+  func `A migration stops in words, or is done`(_ way: String) throws {
     try Sandbox.with(commit: way) { sandbox in
       try sandbox.create()
       let hammer = try hammer(sandbox, linkingTo: "drydock.yaml")
@@ -83,10 +80,8 @@ struct ChangingFileTests {
   }
 
   /// A `-shm` goes when an app closes its database. The commit links what does not change, and has just listed it.
-  @Test("A file that goes while the new tree is built: nothing is changed, exit 5")
-  func removedWhileLinked() throws {
-    let sandbox = try Sandbox()
-    try sandbox.create()
+  @Test func `A file that goes while the new tree is built: nothing is changed, exit 5`() throws {
+    let sandbox = try Sandbox(creating: "Notes")
     let directory = "Notes/Library/Preferences/Databases/"
     let names = (0..<300).map { "\(directory)\($0).sqlite-shm" }
     for name in names { try sandbox.write(name, "x") }

@@ -2,10 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Two commands at once")
-struct ConcurrentCommandTests {
+@Suite("Two commands at once") struct ConcurrentCommandTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// A container with an archive, something to migrate, to restore and to roll back.
@@ -17,8 +15,7 @@ struct ConcurrentCommandTests {
     return archive
   }
 
-  @Test("Who changes a container is refused while another works on it, and told who that is")
-  func writers() throws {
+  @Test func `Who changes a container is refused while another works on it, and told who that is`() throws {
     let archive = try prepare()
     // Each has something to do after the one before it.
     let commands = [
@@ -38,8 +35,7 @@ struct ConcurrentCommandTests {
     for command in commands { try sandbox.succeed(command) }
   }
 
-  @Test("With --lock-timeout it waits, and goes on once the other is done; not longer than that")
-  func waits() throws {
+  @Test func `With --lock-timeout it waits until the other is done, and not longer than that`() throws {
     _ = try prepare()
     let other = try sandbox.lock("Notes")
     try sandbox.drydock("migrate Notes --lock-timeout 0.2").expectError(
@@ -53,8 +49,7 @@ struct ConcurrentCommandTests {
     #expect(sandbox.exists("Notes/" + Sandbox.newDatabase))
   }
 
-  @Test("Of many migrations at the same moment, the work is done once, and nobody fails otherwise")
-  func race() throws {
+  @Test func `Of many migrations at once one does the work, and nobody fails otherwise`() throws {
     try sandbox.create()
     for _ in 0..<4 {
       let running = try (0..<4).map { _ in try sandbox.start(["migrate", "Notes"]) }

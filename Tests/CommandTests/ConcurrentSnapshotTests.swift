@@ -5,12 +5,10 @@ import Testing
 /// What a snapshot must see at one moment, and what it cannot see.
 @Suite struct ConcurrentSnapshotTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// What follows from such times is in `ClockTests`.
-  @Test("Times of archives that cannot be right are warned of")
-  func clocks() throws {
+  @Test func `Times of archives that cannot be right are warned of`() throws {
     try sandbox.write("Box/Documents/file", "1")
     let first = try sandbox.drydock("snapshot Box -r Backups").expect()
     #expect(!first.errors.contains("clock"), "\(first)")
@@ -23,12 +21,8 @@ import Testing
     try sandbox.drydock("restore latest Box -r Backups").expect(errors: "a clock was wrong")
   }
 
-  // MARK: What cannot be decided
-
-  @Test(
-    "An attribute that cannot be read: what it may exclude is not stored, and named",
-    arguments: ["EIO", "EPERM"])
-  func attributeCannotBeRead(_ error: String) throws {
+  @Test(arguments: ["EIO", "EPERM"])
+  func `An attribute that cannot be read: what it may exclude is named, not stored`(_ error: String) throws {
     try sandbox.write("Box/Documents/private/diary", "not for backups")
     try sandbox.write("Box/Documents/other", "stored")
     try ExtendedAttributes.set(
@@ -42,8 +36,7 @@ import Testing
     #expect(sandbox.exists("Box/Documents/private/diary") && !sandbox.exists("Box/Documents/extra"))
   }
 
-  @Test("A cache tag that cannot be read: what it may exclude is not stored, and named")
-  func tagCannotBeRead() throws {
+  @Test func `A cache tag that cannot be read: what it may exclude is not stored, and named`() throws {
     try sandbox.write("Box/Documents/cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
     try sandbox.write("Box/Documents/cache/made", "can be made again")
     try sandbox.write("Box/Documents/other", "stored")

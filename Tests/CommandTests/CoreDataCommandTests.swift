@@ -3,9 +3,8 @@ import TestSupport
 import Testing
 
 /// Commands on a container with a Core Data store that has external binary data.
-@Suite("Core Data stores in commands") struct CoreDataCommandTests {
+@Suite struct CoreDataCommandTests {
   private let sandbox: Sandbox
-
   init() throws {
     sandbox = try Sandbox()
     for path in ["Store/Documents", "Store/Library/Preferences", "Own"] {
@@ -41,8 +40,7 @@ import Testing
     return sandbox.exists(path) ? try sandbox.text(path) : nil
   }
 
-  @Test("Copy, move, delete and rollback take the external data with the store")
-  func operations() throws {
+  @Test func `Copy, move, delete and rollback take the external data with the store`() throws {
     let data = try external(Self.first)
     #expect(data != nil)
     try sandbox.write(
@@ -69,8 +67,7 @@ import Testing
     #expect(Set(try sandbox.tree("Store").entries.keys) == Set(before.entries.keys))
   }
 
-  @Test("Snapshots, restores, comparisons and captured fixtures have it")
-  func backups() throws {
+  @Test func `Snapshots, restores, comparisons and captured fixtures have it`() throws {
     let data = try external(Self.first)
     try sandbox.succeed("baseline Store --to 0")
     let archive = try sandbox.succeed("snapshot Store -o a.tar.zst").split(separator: "\n").first
@@ -88,8 +85,7 @@ import Testing
     #expect(try external(Self.first, in: "captured/container") == data)
   }
 
-  @Test("Protection classes are shown; required ones are checked, and given to new files")
-  func protection() throws {
+  @Test func `Protection classes are shown; required ones are checked, and given to new files`() throws {
     try sandbox.edit("drydock.yaml") {
       $0 + "\nprotection: [{path: \"Documents/*.txt\", require: complete}]\n"
     }

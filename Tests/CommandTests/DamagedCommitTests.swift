@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// A commit was killed, and its record in the journal is damaged or lost: whatever the stage holds may be the only copy.
-@Suite("A damaged record of a commit")
-struct DamagedCommitTests {
+@Suite struct DamagedCommitTests {
   /// What happens to the journal `$0`.
   private static let damages = [
     "truncate -s -1 \"$0\"", #"sed -i '/"step":"commit"/d' "$0""#,
@@ -13,8 +12,8 @@ struct DamagedCommitTests {
   ]
   private static let moments = [("in-place", "moved:1"), ("in-place", "moved:3"), ("exchange", "exchanged")]
 
-  @Test("Nothing is removed, and no command says that all is well", arguments: damages)
-  func nothingIsRemoved(_ damage: String) throws {
+  @Test(arguments: damages)
+  func `Nothing is removed, and no command says that all is well`(_ damage: String) throws {
     for (way, step) in Self.moments {
       try Sandbox.with(commit: way) { sandbox in
         try sandbox.create()
@@ -32,8 +31,7 @@ struct DamagedCommitTests {
   }
 
   /// A double fault: the container is moved away right before the exchange, and the exchange back fails.
-  @Test("Another directory at the container's place is never removed")
-  func anotherDirectory() throws {
+  @Test func `Another directory at the container's place is never removed`() throws {
     try Sandbox.with(commit: "exchange") { sandbox in
       try sandbox.create()
       let running = try Command.spawn(
@@ -62,10 +60,8 @@ struct DamagedCommitTests {
     }
   }
 
-  @Test(
-    "Killed while what a commit is going to do was being written down: the container is the old one",
-    arguments: [("exchange", "trees"), ("in-place", "plan")])
-  func halfAList(way: String, file: String) throws {
+  @Test(arguments: [("exchange", "trees"), ("in-place", "plan")])
+  func `Killed while a commit's list is written, all is old`(way: String, file: String) throws {
     try Sandbox.with(commit: way) { sandbox in
       try sandbox.create()
       let folders = ["Notes/Documents", "Notes/Library"]

@@ -3,13 +3,10 @@ import TestSupport
 import Testing
 
 /// Encrypted archives by the program, and by the programs of others.
-@Suite("Encrypted archives")
-struct EncryptedArchiveTests {
+@Suite struct EncryptedArchiveTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
-  /// How an archive is encrypted, and what opens it.
   struct Way: CustomTestStringConvertible {
     var testDescription: String
     var writing: [String]
@@ -39,8 +36,7 @@ struct EncryptedArchiveTests {
     return ["{R1}": keys[0], "{R2}": keys[1], "{R3}": keys[2]]
   }
 
-  @Test("Written here, opened by age and tar, and by every command", arguments: ways)
-  func written(_ way: Way) throws {
+  @Test(arguments: ways) func `Written here, opened by age and tar, and by every command`(_ way: Way) throws {
     let names = try prepare()
     try sandbox.succeed(["snapshot", "Notes", "-o", "A"] + way.writing.map { names[$0] ?? $0 })
     try sandbox.succeed("snapshot Notes -o Plain --no-encryption")
@@ -66,8 +62,7 @@ struct EncryptedArchiveTests {
     if way.age != nil { try sandbox.succeed(part + way.reading) }
   }
 
-  @Test("Decrypted and encrypted again by age, it is read; what only looks like one is refused")
-  func foreign() throws {
+  @Test func `Encrypted again by age, it is read; what only looks like one is refused`() throws {
     let names = try prepare()
     let (one, two) = (names["{R1}"] ?? "", names["{R2}"] ?? "")
     try sandbox.encrypted("A", to: one)
@@ -83,8 +78,7 @@ struct EncryptedArchiveTests {
   }
 
   /// What is said of wrong keys, passphrases and damage is in the session `encrypted.txt`.
-  @Test("A wrong key, or none, is exit code 4 from the header alone, and nothing changes")
-  func wrongKey() throws {
+  @Test func `A wrong key, or none, is exit code 4 from the header alone, and nothing changes`() throws {
     let names = try prepare()
     try sandbox.encrypted("A", to: names["{R1}"] ?? "", names["{R2}"] ?? "")
     try sandbox.expectUnchanged {
@@ -109,8 +103,7 @@ struct EncryptedArchiveTests {
       ["the key fits, but the encrypted content is damaged"])
   }
 
-  @Test("Who has only recipients writes archives, and cannot read them back")
-  func writeOnly() throws {
+  @Test func `Who has only recipients writes archives, and cannot read them back`() throws {
     let names = try prepare()
     try sandbox.write(
       "drydock.yaml",
@@ -141,8 +134,7 @@ struct EncryptedArchiveTests {
   }
 
   /// What else is refused is in the session `encrypted.txt`; `CanaryTests` looks for secret keys that are given by mistake.
-  @Test("Files that are no keys or passphrases, and recipients in drydock.yaml that are none")
-  func usage() throws {
+  @Test func `Files that are no keys or passphrases, and recipients in drydock.yaml that are none`() throws {
     _ = try prepare()
     for (options, exit, words) in [
       ("--passphrase-file others", 64, ["is not a passphrase file"]),
@@ -160,8 +152,7 @@ struct EncryptedArchiveTests {
     }
   }
 
-  @Test("A person at a terminal is asked for the passphrase, and sees nothing of it; nobody else is")
-  func asked() throws {
+  @Test func `A person at a terminal is asked for the passphrase, and sees nothing of it`() throws {
     _ = try prepare()
     let words = "correct horse battery staple"
     try sandbox.atTerminal(words, ["snapshot", "Notes", "-o", "A", "--passphrase"]).expect()

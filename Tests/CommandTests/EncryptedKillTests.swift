@@ -4,13 +4,11 @@ import Testing
 
 /// Commands on encrypted archives, and the dry run of a migration, killed at random moments: once the next command ran,
 /// nothing of the plain data is anywhere but in the containers. Nothing of it is ever in the repository.
-@Suite("Plain data after kills", .serialized)
-struct EncryptedKillTests {
+@Suite(.serialized) struct EncryptedKillTests {
   static let canary = "CANARY-7f3a91c2-made-up"
   /// Of a file's name, which the record of a finished transaction has, too.
   static let name = "NAMED-5b20e8d4-made-up"
 
-  /// A command on what ``prepare(_:)`` made.
   struct Scene {
     var name: String
     var arguments: [String]
@@ -85,8 +83,7 @@ struct EncryptedKillTests {
       + names.filter { $0.wholeMatch(of: #/\./\.drydock-[0-9a-f]+/undo/[^/]+/record\.json/#) == nil }
   }
 
-  @Test("Of each command")
-  func nothingIsLeft() throws {
+  @Test func `Of each command`() throws {
     try Sandbox.with { sandbox in
       let recipient = try prepare(sandbox)
       #expect(try remaining(sandbox) == [])
@@ -137,7 +134,6 @@ struct EncryptedKillTests {
 }
 
 extension Sandbox {
-  /// Runs a Python script that may end itself by a signal.
   fileprivate func python(_ script: String, killsItself: Bool) throws {
     let result = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)
     guard killsItself ? result.signal == SIGKILL : result.succeeded else { throw SystemFailure("\(result)") }

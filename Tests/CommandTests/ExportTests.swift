@@ -2,19 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Export")
-struct ExportTests {
+@Suite("Export") struct ExportTests {
   private let sandbox: Sandbox
+  init() throws { sandbox = try Sandbox(creating: "Notes") }
 
-  init() throws {
-    sandbox = try Sandbox()
-    try sandbox.create()
-  }
-
-  @Test(
-    "The same snapshot under a new id: verified, restored, and opened by stock tools",
-    arguments: [false, true])
-  func roundTrip(_ includesExcluded: Bool) throws {
+  @Test(arguments: [false, true])
+  func `The same snapshot under a new id, which stock tools open, too`(_ includesExcluded: Bool) throws {
     try sandbox.succeed(
       "snapshot", "Notes", "-o", "A.tar.zst", includesExcluded ? "--include-excluded" : "--json")
     let exported = try sandbox.document("export A.tar.zst -o B.tar.zst")
@@ -46,8 +39,7 @@ struct ExportTests {
     #expect(try plain("A.tar.zst") == plain("B.tar.zst") && plain("B.tar.zst").count > 15)
   }
 
-  @Test("A flipped bit anywhere leaves no file")
-  func damaged() throws {
+  @Test func `A flipped bit anywhere leaves no file`() throws {
     try sandbox.succeed("snapshot Notes -o A.tar.zst")
     let bytes = try sandbox.read("A.tar.zst")
     var random = SeededRandom(seed: 7)

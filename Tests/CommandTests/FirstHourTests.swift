@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// What a newcomer meets: no configuration, directories that are not there yet, names that are taken.
-@Suite("The first hour")
-struct FirstHourTests {
+@Suite struct FirstHourTests {
   private let sandbox: Sandbox
 
   /// A sandbox without `drydock.yaml`, and a container of version 0.
@@ -19,8 +18,7 @@ struct FirstHourTests {
   private static let migration = "description: A theme\nsteps: [defaults.set: {values: {theme: light}}]\n"
   private static let settings = "Library/Preferences/com.example.own.plist"
 
-  @Test("Without drydock.yaml, Migrations and Fixtures are those of the working directory")
-  func defaults() throws {
+  @Test func `Without drydock.yaml, Migrations and Fixtures are those of the working directory`() throws {
     try sandbox.succeed("new theme")
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
     #expect(try sandbox.succeed("validate").hasPrefix("1 migration, in order"))
@@ -33,16 +31,14 @@ struct FirstHourTests {
     #expect(try sandbox.succeed("migrate Own").hasPrefix("version 0 → 1\n"))
   }
 
-  @Test("With drydock.yaml, they are those beside it, from any directory below")
-  func besideConfiguration() throws {
+  @Test func `With drydock.yaml, they are those beside it, from any directory below`() throws {
     try sandbox.write("drydock.yaml", "app: com.example.own\n")
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
     try sandbox.shell("mkdir -p deep/Migrations; cd deep && '\(sandbox.program)' validate > ../said")
     #expect(try sandbox.text("said").hasPrefix("1 migration, in order"))
   }
 
-  @Test("A directory that is not there yet means that there is nothing yet, and how to make the first one")
-  func nothingYet() throws {
+  @Test func `A directory that is not there yet: how to make the first one is said`() throws {
     try sandbox.succeed("init Own")
     let inspected = try sandbox.drydock("inspect Own").expect()
     #expect(inspected.errors.isEmpty, "\(inspected)")
@@ -59,8 +55,7 @@ struct FirstHourTests {
     #expect(!sandbox.exists("Fixtures"))
   }
 
-  @Test("A name that is taken is refused, whatever the form of the new migration")
-  func taken() throws {
+  @Test func `A name that is taken is refused, whatever the form of the new migration`() throws {
     try sandbox.write("drydock.yaml", "databases: {notes: Documents/notes.sqlite}\n")
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
     try sandbox.write("Migrations/0002_b.up.sql", "-- drydock: database notes\nSELECT 1;\n")
@@ -71,8 +66,7 @@ struct FirstHourTests {
     #expect(try sandbox.succeed("new theme2").hasSuffix("/0003_theme2.yaml\n"))
   }
 
-  @Test("The marker that the app trusts itself comes first, and the app's number is shown")
-  func marker() throws {
+  @Test func `The marker that the app trusts itself comes first, and the app's number is shown`() throws {
     try sandbox.expectRefusal(
       "status Own", exit: 4, ["no drydock.yaml", "`drydock init CONTAINER`"], container: "Own")
     try sandbox.succeed("defaults write Own dataSchemaVersion 4")
@@ -92,25 +86,23 @@ struct FirstHourTests {
       "\(written)")
   }
 
-  @Test(
-    "init writes what a database's own library recorded",
-    arguments: [
-      (
-        "CREATE TABLE grdb_migrations (identifier TEXT PRIMARY KEY); INSERT INTO grdb_migrations VALUES ('v1'), ('v2')",
-        "GRDB applied 2 migrations, the last one is \"v2\""
-      ),
-      ("CREATE TABLE room_master_table (id, identity_hash); PRAGMA user_version = 4", "Room's, version 4"),
-      (
-        "CREATE TABLE Z_METADATA (Z_PLIST); CREATE TABLE Z_PRIMARYKEY (Z_ENT); INSERT INTO Z_PRIMARYKEY VALUES (1)",
-        "a Core Data or SwiftData store with 1 entities"
-      ),
-      ("CREATE TABLE schema_migrations (version, dirty)", "format: golang-migrate, database: own"),
-      ("CREATE TABLE schema_migrations (version)", "format: dbmate, database: own"),
-      ("CREATE TABLE goose_db_version (id)", "format: goose, database: own"),
-      ("CREATE TABLE own (id); PRAGMA user_version = 4", "version-markers:\n  - {pragma: own, at: {0: 4}}\n"),
-      ("CREATE TABLE own (id)", "\ndatabases:\n  own: [\"Documents/own.sqlite\"]\n"),
-    ])
-  func records(sql: String, words: String) throws {
+  @Test(arguments: [
+    (
+      "CREATE TABLE grdb_migrations (identifier TEXT PRIMARY KEY); INSERT INTO grdb_migrations VALUES ('v1'), ('v2')",
+      "GRDB applied 2 migrations, the last one is \"v2\""
+    ),
+    ("CREATE TABLE room_master_table (id, identity_hash); PRAGMA user_version = 4", "Room's, version 4"),
+    (
+      "CREATE TABLE Z_METADATA (Z_PLIST); CREATE TABLE Z_PRIMARYKEY (Z_ENT); INSERT INTO Z_PRIMARYKEY VALUES (1)",
+      "a Core Data or SwiftData store with 1 entities"
+    ),
+    ("CREATE TABLE schema_migrations (version, dirty)", "format: golang-migrate, database: own"),
+    ("CREATE TABLE schema_migrations (version)", "format: dbmate, database: own"),
+    ("CREATE TABLE goose_db_version (id)", "format: goose, database: own"),
+    ("CREATE TABLE own (id); PRAGMA user_version = 4", "version-markers:\n  - {pragma: own, at: {0: 4}}\n"),
+    ("CREATE TABLE own (id)", "\ndatabases:\n  own: [\"Documents/own.sqlite\"]\n"),
+  ])
+  func `init writes what a database's own library recorded`(sql: String, words: String) throws {
     try sandbox.shell("sqlite3 Own/Documents/own.sqlite \"\(sql.replacing("\"", with: "\\\""))\"")
     try sandbox.succeed("init Own")
     let written = try sandbox.text("drydock.yaml")
@@ -119,8 +111,7 @@ struct FirstHourTests {
     try sandbox.succeed("inspect Own")
   }
 
-  @Test("init makes the first fixture, or neither file")
-  func firstFixture() throws {
+  @Test func `init makes the first fixture, or neither file`() throws {
     try sandbox.expectRefusal(
       "init --fixture v0", exit: 64, ["--fixture needs a container"], container: "Own")
     try sandbox.expectRefusal("init Own --fixture a/b", exit: 1, ["name of one directory"], container: "Own")
@@ -131,8 +122,7 @@ struct FirstHourTests {
     #expect(attributes.contains("\n* -text\n"))
   }
 
-  @Test("A batch's baseline leaves a container with a history unchanged, whatever its marker says")
-  func baselineKeepsHistories() throws {
+  @Test func `A batch's baseline leaves a container with a history unchanged`() throws {
     try sandbox.shell(
       "mkdir All; mv Own All/old; cp -r All/old All/new; sqlite3 All/old/Documents/a.db 'CREATE TABLE t (x)'"
     )
@@ -152,9 +142,7 @@ struct FirstHourTests {
     try sandbox.tree("All/old").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
-  @Test(
-    "A snapshot warns when it holds nothing, and when it is plain among encrypted ones; also with --quiet")
-  func snapshotWarnings() throws {
+  @Test func `A snapshot warns when it holds nothing, and when it is plain among encrypted ones`() throws {
     try sandbox.shell("mkdir Unmounted")
     let bare = try sandbox.drydock("snapshot Unmounted -r Backups -q").expect()
     #expect(
@@ -169,15 +157,13 @@ struct FirstHourTests {
     #expect(other.errors.isEmpty, "\(other)")
   }
 
-  @Test("A downloaded bundle that was renamed is not an empty container")
-  func renamedBundle() throws {
+  @Test func `A downloaded bundle that was renamed is not an empty container`() throws {
     try sandbox.shell("mkdir renamed; mv Own renamed/AppData")
     try sandbox.drydock("snapshot renamed -r Backups").expect(exit: 1, errors: "renamed .xcappdata bundle")
     try sandbox.succeed("inspect renamed/AppData")
   }
 
-  @Test("A report replaces an earlier one, and nothing else: no database, archive or fixture")
-  func reportFiles() throws {
+  @Test func `A report replaces an earlier one, and nothing else: no database, archive or fixture`() throws {
     try sandbox.shell("sqlite3 Own/Documents/own.sqlite 'CREATE TABLE t (x)'")
     let archive = try sandbox.succeed("snapshot Own -r Backups").trimmingCharacters(in: .newlines)
     try sandbox.shell("ln -s Own/Documents/own.sqlite page.html")
@@ -196,8 +182,7 @@ struct FirstHourTests {
     try sandbox.succeed("inspect Own --html x")
   }
 
-  @Test("An audit of tables with hostile names examines them, and a damaged database is not passed over")
-  func hostileTables() throws {
+  @Test func `An audit examines tables with hostile names, and names a damaged database`() throws {
     try sandbox.write(
       "hostile.sql",
       """
@@ -217,8 +202,7 @@ struct FirstHourTests {
     #expect(damaged.output.contains("Documents/own.sqlite"), "\(damaged)")
   }
 
-  @Test("A command that is refused leaves nothing in the log")
-  func refusedIsNotLogged() throws {
+  @Test func `A command that is refused leaves nothing in the log`() throws {
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
     try sandbox.write(
       "Migrations/0002_wrong.yaml", "steps: [defaults.rename: {keys: {nothing: x}, if-missing: fail}]\n")

@@ -4,14 +4,12 @@ import Testing
 
 /// Many processes that share the work of one run, as a scheduler starts them. Lists of containers, and what is refused, are in
 /// the session `fleet.txt`.
-@Suite("Fleets")
-struct FleetTests {
+@Suite struct FleetTests {
   private let sandbox: Sandbox
 
   /// Six containers in `All`, copies of one.
   init() throws {
-    sandbox = try Sandbox()
-    try sandbox.create("All/c1", photos: 0)
+    sandbox = try Sandbox(creating: "All/c1", photos: 0)
     try sandbox.shell("for n in 2 3 4 5 6; do cp -a All/c1 All/c$n; done")
   }
 
@@ -27,8 +25,7 @@ struct FleetTests {
     try sandbox.drydock(["summary", "--json"] + files).expect(exit: exit).json()
   }
 
-  @Test("Shards do all containers once; one that was killed is run again, and nothing is done twice")
-  func killed() throws {
+  @Test func `Shards do all containers once, also when one was killed and is run again`() throws {
     let migrate = { (shard: Int) in
       [
         "migrate", "--all", "All", "--jobs", "1", "--run", "r1", "--shard", "\(shard)/3", "--result",
@@ -66,8 +63,7 @@ struct FleetTests {
     }
   }
 
-  @Test("A wave does the first ones by hash; too many failures end the run, and what was not started is said")
-  func waves() throws {
+  @Test func `A wave does the first ones by hash; too many failures end the run`() throws {
     let wave = ["migrate", "--all", "All", "--json", "--first", "2"]
     let first = try sandbox.drydock(wave).expect(errors: "4 containers left for later")
     let chosen = try states(first)
@@ -87,8 +83,7 @@ struct FleetTests {
     try sandbox.drydock("migrate --all All --jobs 1 --json --max-failures 100%").expect(exit: 1)
   }
 
-  @Test("What a run changed is rolled back in each container, unless something followed; once")
-  func rollback() throws {
+  @Test func `What a run changed is rolled back in each container, unless something followed; once`() throws {
     let before = try sandbox.tree("All/c2")
     try sandbox.succeed("migrate --all All --to 2 --run older")
     let older = try sandbox.tree("All/c2")
@@ -115,8 +110,7 @@ struct FleetTests {
       exit: 1, errors: "has no transaction of run unknown")
   }
 
-  @Test("A redo of what a run changed is undone with the run; versions before and after are known")
-  func redone() throws {
+  @Test func `A redo of what a run changed is undone with the run`() throws {
     let before = try sandbox.tree("All/c2")
     try sandbox.succeed("migrate --all All --to 2 --run r1")
     let undone = try sandbox.drydock("rollback --all All --transaction-of r1")
@@ -133,8 +127,7 @@ struct FleetTests {
     }
   }
 
-  @Test("The containers of a list are relative to its directory; directories of results are made")
-  func results() throws {
+  @Test func `A list's containers are relative to its directory; directories of results are made`() throws {
     try sandbox.write("All/list", "c2\n# comment\n\ngone\n./c1/\n")
     let listed = try sandbox.drydock("status --all All/list --json").expect(exit: 3)
     #expect(try states(listed) == ["c1 pending 0", "c2 pending 0", "gone failed 1"], "\(listed)")
@@ -168,8 +161,7 @@ struct FleetTests {
       ),
     ]
 
-  @Test("The scheduler's variables name the shard and the run")
-  func scheduler() throws {
+  @Test func `The scheduler's variables name the shard and the run`() throws {
     try sandbox.write("list", (1...40).map { "c\($0)\n" }.joined())
     for (option, variables, shard, run) in Self.schedulers {
       let result = try sandbox.drydock(
@@ -205,8 +197,7 @@ struct FleetTests {
     ("pbs", [:], "is not a part of the work"),
   ]
 
-  @Test("Missing and impossible variables are a usage error that names them")
-  func badScheduler() throws {
+  @Test func `Missing and impossible variables are a usage error that names them`() throws {
     try sandbox.write("list", "a\n")
     for (option, variables, message) in Self.wrongSchedulers {
       try sandbox.drydock(["status", "--all", "list", "--shard", option], environment: variables).expect(
@@ -214,8 +205,7 @@ struct FleetTests {
     }
   }
 
-  @Test("A file of results has complete lines only, is appended to, and belongs to one job")
-  func resultFile() throws {
+  @Test func `A file of results has complete lines only, is appended to, and belongs to one job`() throws {
     let status = ["status", "--all", "All", "--jobs", "1", "--result", "r.jsonl"]
     #expect(try sandbox.drydock(status + ["--json"]).output == sandbox.text("r.jsonl"))
     let whole = try sandbox.read("r.jsonl")
@@ -238,8 +228,7 @@ struct FleetTests {
     #expect(try sandbox.text("drydock.yaml").contains("migrations:"))
   }
 
-  @Test("Results that do not fit on their disk are missing as whole lines, and the job has not succeeded")
-  func fullResults() throws {
+  @Test func `Results that do not fit on their disk are missing as whole lines, and the job fails`() throws {
     let disk = try Namespace(sandbox, #"cd "$0"; mkdir Disk; mount -t tmpfs -o size=4k none Disk"#)
     try disk.drydock("status --all All --result Disk/r.jsonl").expect(
       exit: 1, output: "6 containers: 6 pending",
@@ -249,8 +238,7 @@ struct FleetTests {
     #expect(try JSONNode.lines(kept).count < 7)
   }
 
-  @Test("A snapshot of a run is taken once for each container, also of copies with one instance")
-  func snapshots() throws {
+  @Test func `A run takes one snapshot of each container, also of copies with one instance`() throws {
     let snapshot = ["snapshot", "--all", "All", "-r", "Backups", "--run", "night-1", "--json"]
     try FileManager.default.moveItem(atPath: sandbox("All/c4"), toPath: sandbox("c4"))
     #expect(try states(sandbox.drydock(snapshot)).allSatisfy { $0.hasSuffix(" changed 0") })
@@ -278,8 +266,7 @@ struct FleetTests {
     try sandbox.drydock("snapshot --all All -o x.tar.zst").expect(exit: 64)
   }
 
-  @Test("Audits of many containers and shards of fixtures are results like others")
-  func others() throws {
+  @Test func `Audits of many containers and shards of fixtures are results like others`() throws {
     try sandbox.succeed("audit --all All --result a.jsonl")
     try sandbox.drydock("audit --all All --fail-on warning --result b.jsonl").expect(exit: 4)
     let audit = try summary(["b.jsonl"], exit: 4)

@@ -3,10 +3,8 @@ import TestSupport
 import Testing
 
 /// Where the container is in a foreign archive, whose it is, and what macOS packs beside it.
-@Suite("What is in a foreign archive")
-struct ForeignArchiveShapeTests {
+@Suite struct ForeignArchiveShapeTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   private static let info = """
@@ -19,14 +17,12 @@ struct ForeignArchiveShapeTests {
     try sandbox.write("drydock.yaml", text.replacing(/(?m)^(app|layout|defaults):.*\n/, with: ""))
   }
 
-  @Test(
-    "A bundle inside a zip, as a whole or its content alone",
-    arguments: [
-      (["Ada.xcappdata"], "x.zip", "Ada"),
-      (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Bea.xcappdata.zip", "Bea"),
-      (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Cleo.zip", "Cleo"),
-    ])
-  func bundle(_ names: [String], _ file: String, _ instance: String) throws {
+  @Test(arguments: [
+    (["Ada.xcappdata"], "x.zip", "Ada"),
+    (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Bea.xcappdata.zip", "Bea"),
+    (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Cleo.zip", "Cleo"),
+  ])
+  func `A bundle inside a zip, whole or not`(_ names: [String], _ file: String, _ instance: String) throws {
     try sandbox.create("Ada.xcappdata/AppData")
     try sandbox.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
     try sandbox.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
@@ -76,10 +72,8 @@ struct ForeignArchiveShapeTests {
 
     """
 
-  @Test(
-    "What macOS packs beside files becomes their attributes: a flag keeps a file out of the backup",
-    arguments: ["__MACOSX/Notes/Documents/._flagged.txt", "Notes/Documents/._flagged.txt"])
-  func appleDouble(_ name: String) throws {
+  @Test(arguments: ["__MACOSX/Notes/Documents/._flagged.txt", "Notes/Documents/._flagged.txt"])
+  func `What macOS packs beside files becomes their attributes, also a flag`(_ name: String) throws {
     try sandbox.python(
       Self.double + """
         z = zipfile.ZipFile('Notes.zip', 'w')
@@ -98,8 +92,7 @@ struct ForeignArchiveShapeTests {
     #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
   }
 
-  @Test("A resource fork and Finder information become attributes; what does not fit is named, exit code 3")
-  func resourceFork() throws {
+  @Test func `A resource fork and Finder information become attributes; what does not fit is named`() throws {
     try sandbox.python(
       Self.double + """
         z = zipfile.ZipFile('Notes.zip', 'w')

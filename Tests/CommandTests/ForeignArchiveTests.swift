@@ -3,14 +3,12 @@ import TestSupport
 import Testing
 
 /// The container as one file: whatever packed it, every command that reads one takes it.
-@Suite("Foreign archives")
-struct ForeignArchiveTests {
+@Suite struct ForeignArchiveTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
-  @Test("A tar gives the same snapshot as the directory, byte for byte", arguments: Packing.whole)
-  func sameSnapshot(_ packing: Packing) throws {
+  @Test(arguments: Packing.whole)
+  func `A tar gives the same snapshot as the directory, byte for byte`(_ packing: Packing) throws {
     try sandbox.create()
     // Both forms of a letter, and no letters at all.
     try sandbox.python(
@@ -34,8 +32,7 @@ struct ForeignArchiveTests {
     #expect(try sandbox.names().filter { $0.hasPrefix(".drydock") } == [])
   }
 
-  @Test("A zip gives every file, mode and link", arguments: Packing.zips)
-  func zip(_ packing: Packing) throws {
+  @Test(arguments: Packing.zips) func `A zip gives every file, mode and link`(_ packing: Packing) throws {
     try sandbox.create()
     try sandbox.removeOddNames()
     // The standard library of Python follows links.
@@ -54,8 +51,8 @@ struct ForeignArchiveTests {
     for (path, entry) in directory { #expect(packed[path] == entry, "\(path)") }
   }
 
-  @Test("Every reading command takes every format, and tells the same", arguments: Packing.tried)
-  func reading(_ packing: Packing) throws {
+  @Test(arguments: Packing.tried)
+  func `Every reading command takes every format, and tells the same`(_ packing: Packing) throws {
     try sandbox.create()
     try sandbox.removeOddNames()
     let file = try packing.pack(in: sandbox)
@@ -81,8 +78,7 @@ struct ForeignArchiveTests {
     #expect(try sandbox.names("tmp") == [])
   }
 
-  @Test("What would change it is refused, and says what to do")
-  func changing() throws {
+  @Test func `What would change it is refused, and says what to do`() throws {
     try sandbox.create()
     try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try Packing.gnuTar.pack(in: sandbox)
@@ -97,10 +93,8 @@ struct ForeignArchiveTests {
     }
   }
 
-  @Test(
-    "Committed and not yet checkpointed rows are there, as another program left them",
-    arguments: [Packing.gnuTar, .bsdtarZip, .pythonZip])
-  func log(_ packing: Packing) throws {
+  @Test(arguments: [Packing.gnuTar, .bsdtarZip, .pythonZip])
+  func `Rows that are committed and not checkpointed are there`(_ packing: Packing) throws {
     try sandbox.python(
       """
       import os, sqlite3

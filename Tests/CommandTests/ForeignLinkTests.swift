@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// A symbolic link of another user in the path of a container: who owns it chooses what a command would change.
-@Suite("Links of other users")
-struct ForeignLinkTests {
+@Suite struct ForeignLinkTests {
   private let sandbox: Sandbox
 
   /// `Link` leads to the container, and `Way` to the directory that it is in; both are another user's.
@@ -20,8 +19,7 @@ struct ForeignLinkTests {
 
   private static let user = "65534"
 
-  @Test("No command goes through one, and each says where it leads")
-  func refused() throws {
+  @Test func `No command goes through one, and each says where it leads`() throws {
     let archive = try sandbox.snapshot("Place/Notes")
     try sandbox.write("Place/Notes/Documents/new.txt", "newer than the archive\n")
     try sandbox.expectUnchanged("Place/Notes") {
@@ -44,8 +42,7 @@ struct ForeignLinkTests {
     }
   }
 
-  @Test("A group behind one is not touched")
-  func group() throws {
+  @Test func `A group behind one is not touched`() throws {
     try sandbox.write("Place/Group/file", "shared\n")
     try sandbox.write(
       "drydock.yaml", "app: com.example.notes\ngroups: {group.sandbox: \(sandbox("Way/Group"))}\n")
@@ -55,8 +52,7 @@ struct ForeignLinkTests {
     try sandbox.tree("Place").expectSame(as: before)
   }
 
-  @Test("The caller's own links, and root's, are followed")
-  func followed() throws {
+  @Test func `The caller's own links, and root's, are followed`() throws {
     for path in ["", "Place"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
     for path in ["tmp"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
     try sandbox.run(Tools.system("chown"), "-Rh", Self.user, sandbox("Place"))

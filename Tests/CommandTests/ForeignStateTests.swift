@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// What other users can put beside or into their own containers, for root to find.
-@Suite("The state of another user")
-struct ForeignStateTests {
+@Suite struct ForeignStateTests {
   private let sandbox: Sandbox
 
   /// A container of user 65534 in that user's directory, and somebody else's directory.
@@ -53,8 +52,7 @@ struct ForeignStateTests {
     return state
   }
 
-  @Test("A planted one changes nothing: who reads goes on without it, who writes is refused")
-  func planted() throws {
+  @Test func `A planted one changes nothing: who reads goes on without it, who writes is refused`() throws {
     let state = try plant()
     let before = try (sandbox.tree("Victim"), sandbox.tree("Place"))
     for command in Self.readers {
@@ -68,8 +66,7 @@ struct ForeignStateTests {
     try sandbox.tree("Place").expectSame(as: before.1)
   }
 
-  @Test("One that seems root's own opens nothing that the configuration does not name")
-  func trusted() throws {
+  @Test func `One that seems root's own opens nothing that the configuration does not name`() throws {
     let state = try plant()
     try sandbox.shell("chown -hR 0:0 \(state)")
     let before = try sandbox.tree("Victim")
@@ -90,10 +87,8 @@ struct ForeignStateTests {
     try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
-  @Test(
-    "One in which others can write, and what is no directory",
-    arguments: ["chmod 770 S", "rm -r S; ln -s ../Victim S"])
-  func writable(_ change: String) throws {
+  @Test(arguments: ["chmod 770 S", "rm -r S; ln -s ../Victim S"])
+  func `One in which others can write, and what is no directory`(_ change: String) throws {
     let state = try plant()
     try sandbox.shell("chown -hR 0:0 \(state); " + change.replacing("S", with: state))
     let before = try sandbox.tree("Victim")
@@ -102,8 +97,7 @@ struct ForeignStateTests {
     try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
-  @Test("One inside is believed only as far as it forbids")
-  func inside() throws {
+  @Test func `One inside is believed only as far as it forbids`() throws {
     let sandbox = self.sandbox.with(commit: "in-place")
     try sandbox.kill("migrate Place/Notes", at: "moved:2")
     try sandbox.shell("chown -hR 65534:65534 Place")

@@ -3,14 +3,11 @@ import TestSupport
 import Testing
 
 /// What a full or failing disk does at every moment: it is told as that, with the place, and nothing is lost for it.
-@Suite("Full and failing disks", .serialized)
-struct FullDiskTests {
+@Suite(.serialized) struct FullDiskTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
-  @Test("No space for a migration, a restore and a rollback: nothing changes; with space each does its work")
-  func fullContainer() throws {
+  @Test func `No space for a migration, a restore and a rollback: nothing changes`() throws {
     try sandbox.create("Notes", version: 0, photos: 8, "--bulk-mb", "1")
     let archive = try sandbox.snapshot()
     try sandbox.remove("Notes/Documents/Photos")
@@ -21,7 +18,7 @@ struct FullDiskTests {
       let aspects = TreeListing.untouched.subtracting([.changed])
       for free in sizes {
         try disk.fill(leaving: free)
-        let result = try disk.run(sandbox.program, arguments).expectError(exit: 1, ["free some space"])
+        let result = try disk.drydock(arguments).expectError(exit: 1, ["free some space"])
         let after = try disk.tree("Disk/Notes").differences(from: before, comparing: aspects)
         #expect(after == [], "\(arguments) \(free) \(result)")
         // A container that is not there yet does not appear in part.
@@ -33,7 +30,7 @@ struct FullDiskTests {
       let before = try disk.tree("Disk/Notes")
       try disk.drydock("inspect Disk/Notes").expect()
       try disk.empty()
-      try disk.run(sandbox.program, arguments).expect()
+      try disk.drydock(arguments).expect()
       #expect(try !disk.tree("Disk/Notes").differences(from: before).isEmpty, "\(arguments)")
     }
     let (migrate, rollback) = (["migrate", "Disk/Notes"], ["rollback", "Disk/Notes"])
@@ -49,8 +46,7 @@ struct FullDiskTests {
     try expectDone(rollback)
   }
 
-  @Test("A rollback in which a copy fails is refused, or can be redone: no record is made of half a copy")
-  func rollback() throws {
+  @Test func `A rollback in which a copy fails is refused, or can be redone`() throws {
     // The undo keeps a database with its log: to know its content takes copies of both.
     try sandbox.create("Notes", version: 0, "--leave-wal")
     try sandbox.succeed("migrate Notes")
@@ -72,8 +68,7 @@ struct FullDiskTests {
     #expect(ends.first == 1 && ends.last == 0, "from the first copy to behind the last: \(ends)")
   }
 
-  @Test("A disk that is full in the middle of a migration's SQL is no mistake at its line")
-  func statement() throws {
+  @Test func `A disk that is full in the middle of a migration's SQL is no mistake at its line`() throws {
     try sandbox.create("Notes", version: Sandbox.latest)
     try sandbox.write(
       "Migrations/0007_grow.sql",
@@ -92,8 +87,7 @@ struct FullDiskTests {
     #expect(json["error"]["code"].text == "noSpace", "\(json)")
   }
 
-  @Test("Whatever has no space left names the place")
-  func places() throws {
+  @Test func `Whatever has no space left names the place`() throws {
     try sandbox.create("Notes", version: 4, photos: 8, "--bulk-mb", "1")
     let recipient = try sandbox.key("key")
     try sandbox.encrypted("A", to: recipient)
@@ -125,8 +119,7 @@ struct FullDiskTests {
     #expect(failures > 10)
   }
 
-  @Test("What fails after a change is made does not say that nothing was changed")
-  func afterTheChange() throws {
+  @Test func `What fails after a change is made does not say that nothing was changed`() throws {
     try sandbox.create()
     try sandbox.succeed("migrate Notes")
     let state = try sandbox.state()
@@ -164,8 +157,7 @@ struct FullDiskTests {
     #expect(kept > 0 && gone > 0, "\(kept) \(gone)")
   }
 
-  @Test("A state that may not be read is not taken for none")
-  func unreadableState() throws {
+  @Test func `A state that may not be read is not taken for none`() throws {
     try sandbox.create()
     try sandbox.succeed("migrate Notes")
     try sandbox.openToOthers("Migrations")
@@ -190,8 +182,7 @@ struct FullDiskTests {
     done
     """
 
-  @Test("Blocks of 1 KiB: a migration without space fails, and no signal ends it")
-  func smallBlocks() throws {
+  @Test func `Blocks of 1 KiB: a migration without space fails, and no signal ends it`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts a file system in a file")
     try sandbox.create()
     let space = try Namespace(

@@ -3,10 +3,8 @@ import TestSupport
 import Testing
 
 /// The real program with groups, killed between the exchanges of two roots.
-@Suite("Groups")
-struct GroupCommandTests {
+@Suite struct GroupCommandTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   private static let migration = """
@@ -15,8 +13,7 @@ struct GroupCommandTests {
       - files.move: {from: Documents/empty.txt, to: .groups/group.two/moved.txt}
     """
 
-  @Test("A part of an older archive is migrated on its way into a group")
-  func migratedPart() throws {
+  @Test func `A part of an older archive is migrated on its way into a group`() throws {
     try sandbox.create()
     try sandbox.write("Groups/one/keep.txt", "one")
     try sandbox.write("Groups/two/keep.txt", "two")
@@ -48,7 +45,6 @@ struct GroupCommandTests {
     ("in-place", "moved:2", true),
   ]
 
-  /// Two containers that share two groups.
   private func share(_ sandbox: Sandbox) throws {
     try sandbox.create()
     try sandbox.create("Other")
@@ -58,9 +54,7 @@ struct GroupCommandTests {
     try sandbox.write("drydock.yaml", Self.configuration)
   }
 
-  @Test(
-    "Killed before a commit or between two roots: all of them are old, or the next command makes all new",
-    arguments: steps)
+  @Test("Killed before a commit or between two roots, all of them end old or new", arguments: steps)
   func killed(_ way: String, _ step: String, _ isNew: Bool) throws {
     let sandbox = self.sandbox.with(commit: way)
     try share(sandbox)
@@ -87,8 +81,7 @@ struct GroupCommandTests {
     try sandbox.succeed("snapshot Other -r Backups")
   }
 
-  @Test("Killed between two roots and renamed then: once it is recovered, nobody is held up")
-  func renamed() throws {
+  @Test func `Killed between two roots and renamed then: once it is recovered, nobody is held up`() throws {
     try share(sandbox)
     try sandbox.kill("migrate Notes -m Shares", at: "partly-exchanged")
     try sandbox.shell(

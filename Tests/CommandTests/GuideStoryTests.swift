@@ -3,10 +3,8 @@ import TestSupport
 import Testing
 
 /// The guides for the first day, followed to the letter: every command is run, and prints what is written.
-@Suite("Guides that tell a story")
-struct GuideStoryTests {
+@Suite struct GuideStoryTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// The app of the stories, as Xcode downloads its container: settings in XML, one database with a number of its own.
@@ -51,8 +49,7 @@ struct GuideStoryTests {
     return "cd trips\n" + (parts.first { $0.hasPrefix("sh\n") }?.dropFirst(3) ?? "exit 1")
   }()
 
-  @Test("The guide to imports goes as it is written")
-  func imports() throws {
+  @Test func `The guide to imports goes as it is written`() throws {
     let story = try GuideStory("ImportingContainers")
     #expect(story.parts.count >= 3)
     try sandbox.shell(
@@ -65,8 +62,7 @@ struct GuideStoryTests {
     #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
   }
 
-  @Test("The guide to signatures goes as it is written")
-  func signatures() throws {
+  @Test func `The guide to signatures goes as it is written`() throws {
     let story = try GuideStory("Encryption#Signing archives")
     #expect(story.parts.count >= 4)
     try sandbox.create("signing/Notes", version: 4)
@@ -75,18 +71,16 @@ struct GuideStoryTests {
     #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
   }
 
-  @Test(
-    "The story goes as it is written",
-    arguments: [
-      ("GettingStarted#Your first migration", ""), ("GettingStarted#An app that counts its own versions", ""),
-      ("RollingBack#When a migration went wrong", Self.released),
-      ("Fleets", Self.fleet),
-      (
-        "Stores#Settings",
-        "cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada; \"$DRYDOCK\" init Ada"
-      ),
-    ])
-  func story(_ name: String, preparation: String) throws {
+  @Test(arguments: [
+    ("GettingStarted#Your first migration", ""), ("GettingStarted#An app that counts its own versions", ""),
+    ("RollingBack#When a migration went wrong", Self.released),
+    ("Fleets", Self.fleet),
+    (
+      "Stores#Settings",
+      "cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada; \"$DRYDOCK\" init Ada"
+    ),
+  ])
+  func `The story goes as it is written`(_ name: String, preparation: String) throws {
     let story = try GuideStory(name)
     #expect(story.parts.count >= 2)
     try sandbox.shell(Self.container)
@@ -95,8 +89,7 @@ struct GuideStoryTests {
     #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
   }
 
-  @Test("The session of the README goes as it is written, with its migration")
-  func readme() throws {
+  @Test func `The session of the README goes as it is written, with its migration`() throws {
     let readme = try String(contentsOfFile: Sandbox.repository + "/README.md", encoding: .utf8)
     let session = Transcript(try block("console", of: readme))
     #expect(session.steps.count == 7)
@@ -120,7 +113,6 @@ struct GuideStoryTests {
     }
   }
 
-  /// The first block of a language.
   private func block(_ language: String, of text: String) throws -> String {
     let start = try #require(text.firstRange(of: "```\(language)\n"))
     return String(text[start.upperBound...].prefix { $0 != "`" })

@@ -3,11 +3,9 @@ import TestSupport
 import Testing
 
 /// An app in another PID namespace than `drydock`, so that nobody sees it, waits for its database while that is replaced.
-@Suite("An app that cannot be seen", .serialized)
-struct HiddenAppTests {
+@Suite(.serialized) struct HiddenAppTests {
   static let path = "Notes/Documents/notes.sqlite"
 
-  /// A container with one database, and a migration of it.
   private func prepare(_ sandbox: Sandbox, isLogged: Bool) throws {
     try sandbox.write(
       "drydock.yaml",
@@ -65,10 +63,8 @@ struct HiddenAppTests {
 
   static let steps = ["committed", "marked", "found-unused", "exchanged", "placed", "undo-kept"]
 
-  @Test(
-    "It gets an error, or its rows are there, wherever drydock is killed",
-    arguments: ["exchange", "in-place"])
-  func killed(_ strategy: String) throws {
+  @Test(arguments: ["exchange", "in-place"])
+  func `It gets an error, or its rows are there, wherever drydock is killed`(_ strategy: String) throws {
     let app = try WritingApp()
     let other = strategy == "exchange" ? "placed" : "exchanged"
     for isLogged in [false, true] {

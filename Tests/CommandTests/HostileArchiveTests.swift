@@ -2,10 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The committed hostile archives, by the program")
-struct HostileArchiveTests {
+@Suite("The committed hostile archives, by the program") struct HostileArchiveTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// The hostile ones as a repository of their own, beside which nothing may change.
@@ -18,8 +16,7 @@ struct HostileArchiveTests {
     return archives
   }
 
-  @Test("verify --data says of each what is wrong")
-  func verify() throws {
+  @Test func `verify --data says of each what is wrong`() throws {
     let archives = try prepare()
     let before = try sandbox.tree(".").without("tmp")
     let files = archives.map { "Hostile/" + $0.description + ".tar.zst" }
@@ -38,8 +35,7 @@ struct HostileArchiveTests {
     try sandbox.tree(".").without("tmp").expectSame(as: before)
   }
 
-  @Test("What would command the terminal is shown as text")
-  func escapes() throws {
+  @Test func `What would command the terminal is shown as text`() throws {
     try sandbox.create(version: 4)
     let link = sandbox("Notes/Documents/link")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
@@ -48,8 +44,7 @@ struct HostileArchiveTests {
     #expect(shown.contains("Documents/link → \\x1b[2Jgone"))
   }
 
-  @Test("show and restore refuse what they would have to read")
-  func restore() throws {
+  @Test func `show and restore refuse what they would have to read`() throws {
     let archives = try prepare()
     // One of each kind: the library's tests try all.
     let examples = [
@@ -85,9 +80,8 @@ struct HostileArchiveTests {
     return (result, memory)
   }
 
-  /// Other lists that would take the memory are those of `ManifestMemoryTests`, which does not measure it.
-  @Test("An archive of less than 2 MB with a list of a million rows")
-  func largeList() throws {
+  /// `HostileArchiveTests` of the library has other lists that would take the memory, and does not measure it.
+  @Test func `An archive of less than 2 MB with a list of a million rows`() throws {
     try sandbox.write("Notes/file", "mine\n")
     try sandbox.python(
       """
@@ -111,8 +105,7 @@ struct HostileArchiveTests {
     #expect(try sandbox.text("Notes/file") == "mine\n")
   }
 
-  @Test("A passphrase that takes 4 GiB to try")
-  func passphrase() throws {
+  @Test func `A passphrase that takes 4 GiB to try`() throws {
     try sandbox.write("secret", "made up\n")
     let salt = String(repeating: "A", count: 22), body = String(repeating: "A", count: 43)
     try sandbox.write(
@@ -120,8 +113,7 @@ struct HostileArchiveTests {
       "age-encryption.org/v1\n-> scrypt \(salt) 22\n\(body)\n--- \(body)\n"
         + String(repeating: "x", count: 100))
     for command in [["show"], ["verify"]] {
-      let (result, memory) = try measured(
-        command + ["A.tar.zst.age", "--passphrase-file", "secret"])
+      let (result, memory) = try measured(command + ["A.tar.zst.age", "--passphrase-file", "secret"])
       #expect(result.exitCode == 4 && (result.output + result.errors).contains("256 MiB"), "\(result)")
       #expect((1000..<300_000).contains(memory), "\(memory) KiB")
     }

@@ -3,10 +3,8 @@ import TestSupport
 import Testing
 
 /// Files that were made to do harm, or that were damaged on their way.
-@Suite("Hostile foreign archives")
-struct HostileForeignArchiveTests {
+@Suite struct HostileForeignArchiveTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// A Python program that writes `H.tar` or `H.zip`, the exit code, and what the message says.
@@ -103,8 +101,8 @@ struct HostileForeignArchiveTests {
     Sample(testDescription: "nothing", script: "open('H', 'w')", exit: 1, says: "this is a file"),
   ]
 
-  @Test("Each is refused with what is wrong, and nothing is left or touched outside", arguments: samples)
-  func refused(_ sample: Sample) throws {
+  @Test(arguments: samples)
+  func `Each is refused with what is wrong, and nothing is left or touched outside`(_ sample: Sample) throws {
     try sandbox.python(sample.script)
     let limit = sandbox.exists("max") ? try sandbox.text("max") : nil
     try sandbox.expectRefusal(
@@ -114,8 +112,7 @@ struct HostileForeignArchiveTests {
     #expect(!RawFiles.exists(Array("/tmp/evil".utf8)))
   }
 
-  @Test("Devices and FIFOs are skipped and named")
-  func special() throws {
+  @Test func `Devices and FIFOs are skipped and named`() throws {
     try sandbox.python(
       """
       import tarfile
@@ -129,8 +126,8 @@ struct HostileForeignArchiveTests {
   }
 
   /// SQLite would look for the file, also in the working directory, and remove it.
-  @Test("No command that reads removes a file that a journal names", arguments: [false, true])
-  func superJournal(isAbsolute: Bool) throws {
+  @Test(arguments: [false, true])
+  func `No command that reads removes a file that a journal names`(isAbsolute: Bool) throws {
     try sandbox.python(
       """
       import os, sqlite3, struct, tarfile
@@ -153,8 +150,7 @@ struct HostileForeignArchiveTests {
     }
   }
 
-  @Test("A link may point anywhere, as an app's own may, and nobody goes there")
-  func links() throws {
+  @Test func `A link may point anywhere, as an app's own may, and nobody goes there`() throws {
     try sandbox.python(
       """
       import os, tarfile
@@ -168,8 +164,7 @@ struct HostileForeignArchiveTests {
     #expect(!shown.contains("out/"))
   }
 
-  @Test("A bundle whose data is a link, and a lone link, are no containers")
-  func linkedRoot() throws {
+  @Test func `A bundle whose data is a link, and a lone link, are no containers`() throws {
     try sandbox.python(
       """
       import os, tarfile

@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// The script that installs a release in a pipeline, with releases on a server on this machine.
-@Suite("Installing a release")
-struct InstallTests {
+@Suite struct InstallTests {
   private static let action = Sandbox.repository + "/.github/actions/install"
 
   private let directory: TemporaryDirectory
@@ -80,8 +79,7 @@ struct InstallTests {
 
   private func exists(_ name: String) -> Bool { FileManager.default.fileExists(atPath: directory(name)) }
 
-  @Test("A release with the right checksum is installed, and added to the PATH")
-  func installed() throws {
+  @Test func `A release with the right checksum is installed, and added to the PATH`() throws {
     defer { server.kill() }
     let sum = try String(text(directory("releases/good/1.2.0/SHA256SUMS")).prefix(64))
     for given in [nil, sum] {
@@ -95,8 +93,7 @@ struct InstallTests {
     #expect(try text(directory("path")) == String(repeating: directory("target") + "\n", count: 3))
   }
 
-  @Test("What is not the released file is refused, and nothing is installed")
-  func refused() throws {
+  @Test func `What is not the released file is refused, and nothing is installed`() throws {
     defer { server.kill() }
     let wrong = String(repeating: "0", count: 64)
     let refusals: [(CommandResult, String)] = try [
@@ -125,8 +122,7 @@ struct InstallTests {
       ])
   }
 
-  @Test("A program that does not run, or is another version, is not added to the PATH")
-  func broken() throws {
+  @Test func `A program that does not run, or is another version, is not added to the PATH`() throws {
     defer { server.kill() }
     try install("other-version").expect(exit: 1, errors: "the program is version 9.9.9, not 1.2.0")
     try install("missing-library").expect(
@@ -146,8 +142,7 @@ struct InstallTests {
     return inside.map { $0.dropFirst(indentation.count) + "\n" }.joined()
   }
 
-  @Test("The action runs the script, with the releases of its own repository by default")
-  func action() throws {
+  @Test func `The action runs the script, with the releases of its own repository by default`() throws {
     defer { server.kill() }
     let step = try block(after: "run: |", in: Self.action + "/action.yml")
     var environment: [String: String?] = [
@@ -167,8 +162,7 @@ struct InstallTests {
       "\(absent)")
   }
 
-  @Test("The file for GitLab contains the script, and runs it")
-  func gitlab() throws {
+  @Test func `The file for GitLab contains the script, and runs it`() throws {
     defer { server.kill() }
     let file = Sandbox.repository + "/Scripts/packaging/gitlab.yml"
     #expect(

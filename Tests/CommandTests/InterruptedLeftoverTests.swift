@@ -3,14 +3,11 @@ import TestSupport
 import Testing
 
 /// What the commands know, keep and write to disk when they end what was interrupted.
-@Suite("What an interruption leaves")
-struct InterruptedLeftoverTests {
+@Suite struct InterruptedLeftoverTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
-  @Test("A recovery that is killed while it removes the stage is finished by the next one")
-  func killedRecovery() throws {
+  @Test func `A recovery that is killed while it removes the stage is finished by the next one`() throws {
     for (commit, step) in [("exchange", "committed"), ("in-place", "tree-built")] {
       for number in [1, 4, 8] {
         try Sandbox.with(commit: commit) { sandbox in
@@ -25,8 +22,7 @@ struct InterruptedLeftoverTests {
     }
   }
 
-  @Test("A rollback that is killed before it sets a time leaves no conflict")
-  func killedRollback() throws {
+  @Test func `A rollback that is killed before it sets a time leaves no conflict`() throws {
     try sandbox.create()
     let before = try sandbox.tree()
     try sandbox.succeed("migrate Notes")
@@ -49,8 +45,8 @@ struct InterruptedLeftoverTests {
     return (state, state + "/stage/" + (try #require(try sandbox.names(state + "/stage").first)))
   }
 
-  @Test("A damaged journal: the container is called whole only where it is", arguments: ["commit", "begin"])
-  func damagedJournal(_ record: String) throws {
+  @Test(arguments: ["commit", "begin"])
+  func `A damaged journal: the container is called whole only where it is`(_ record: String) throws {
     for (way, step, words) in [
       ("in-place", "moved:2", ["may be a mixture"]),
       ("exchange", "exchanged", ["the container is whole, but"]),
@@ -72,8 +68,7 @@ struct InterruptedLeftoverTests {
     }
   }
 
-  @Test("A pipe as journal is refused, not waited for")
-  func journalThatIsNoFile() throws {
+  @Test func `A pipe as journal is refused, not waited for`() throws {
     try sandbox.create()
     let (state, _) = try kill(sandbox, "exchanged")
     try sandbox.remove(state + "/journal")
@@ -84,8 +79,7 @@ struct InterruptedLeftoverTests {
     }
   }
 
-  @Test("After a rollback that was killed the app goes on: its database is live, and nobody's leftover")
-  func rollbackThenUse() throws {
+  @Test func `After a killed rollback the app's database is live, and nobody's leftover`() throws {
     try sandbox.create()
     try sandbox.succeed("migrate Notes")
     for step in ["exchanged", "merged", "undo-kept", "old-removed", "done"] {
@@ -103,9 +97,8 @@ struct InterruptedLeftoverTests {
     }
   }
 
-  @Test(
-    "What comes into the old tree after all looks is kept", arguments: ["exchanged", "merged", "undo-kept"])
-  func lateFile(_ step: String) throws {
+  @Test(arguments: ["exchanged", "merged", "undo-kept"])
+  func `What comes into the old tree after all looks is kept`(_ step: String) throws {
     try sandbox.create()
     let (state, stage) = try kill(sandbox, step)
     // As a program does that has a directory of the old tree open.
@@ -121,8 +114,7 @@ struct InterruptedLeftoverTests {
     #expect(try sandbox.names(state + "/stage") == [])
   }
 
-  @Test("What is merged is on disk before the journal says so")
-  func syncedFirst() throws {
+  @Test func `What is merged is on disk before the journal says so`() throws {
     try sandbox.create()
     let (_, stage) = try kill(sandbox, "exchanged")
     try sandbox.write(stage + "/tree/Documents/late.txt", "late")
@@ -134,8 +126,7 @@ struct InterruptedLeftoverTests {
     #expect(moved < carried && calls[moved..<carried].contains { $0.contains("syncfs") }, "\(calls)")
   }
 
-  @Test("More databases than open files are allowed: raised where it may be, else refused first")
-  func manyDatabases() throws {
+  @Test func `More databases than open files are allowed: the limit is raised, or it is refused`() throws {
     try sandbox.create()
     try sandbox.run(
       "/bin/sh", "-ec",

@@ -4,8 +4,7 @@ import Testing
 
 /// A commit was killed half way, and the app runs before the next command: what it wrote is not lost, and its database is
 /// whole, whichever move was the last.
-@Suite("Interrupted, then used")
-struct InterruptedUseTests {
+@Suite struct InterruptedUseTests {
   private static let database = "Documents/own.sqlite"
   private static let configuration = """
     layout: ios
@@ -99,9 +98,7 @@ struct InterruptedUseTests {
     return true
   }
 
-  @Test(
-    "In place, killed at each move: the row is in the database, or in one that is kept",
-    arguments: tried)
+  @Test("In place, killed at each move: the row is in the database, or in one that is kept", arguments: tried)
   func everyMove(_ mode: Mode, _ writing: Writing) throws {
     try Sandbox.with(commit: "in-place") { sandbox in
       try prepare(sandbox, mode)
@@ -134,10 +131,8 @@ struct InterruptedUseTests {
     }
   }
 
-  @Test(
-    "While the app runs, nothing is ended, and only what is whole is read",
-    arguments: ["in-place", "exchange"])
-  func inUse(_ way: String) throws {
+  @Test(arguments: ["in-place", "exchange"])
+  func `While the app runs, nothing is ended, and only what is whole is read`(_ way: String) throws {
     try Sandbox.with(commit: way) { sandbox in
       try prepare(sandbox, .wal)
       let step = way == "in-place" ? "committed" : "exchanged"

@@ -16,7 +16,6 @@ struct JSONNode: CustomStringConvertible {
 
   private init(value: Any?) { self.value = value }
 
-  /// One object in each line.
   static func lines(_ text: String) throws -> [JSONNode] {
     try text.split(separator: "\n").map { try JSONNode(String($0)) }
   }
@@ -50,7 +49,6 @@ struct JSONNode: CustomStringConvertible {
 }
 
 extension CommandResult {
-  /// Standard output as the one JSON object that it must be.
   func json(sourceLocation: SourceLocation = #_sourceLocation) throws -> JSONNode {
     try JSONNode(output, sourceLocation: sourceLocation)
   }

@@ -2,10 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("JSON")
-struct JSONTests {
+@Suite("JSON") struct JSONTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// A command line that succeeds, by what has happened to the container `Notes` before; `{A}` is an archive of it.
@@ -26,7 +24,6 @@ struct JSONTests {
     "summary results.jsonl",
   ]
 
-  /// The same for the vault.
   static let vaultSuccesses: [String] = [
     "list Notes", "set Notes s/a --value-file drydock.yaml", "list Notes", "get Notes s/a",
     "get Notes s/a --output value.txt", "rename Notes s/a s/b --dry-run",
@@ -36,7 +33,6 @@ struct JSONTests {
     "rekey Notes --new-device-key device.key", "remove Notes s/b",
   ]
 
-  /// And for settings.
   static let defaultsSuccesses: [String] = [
     "read Notes", "read Notes user_name", "write Notes theme dark --dry-run", "write Notes theme dark",
     "delete Notes theme", "export Notes settings.plist", "import Notes settings.plist --dry-run",
@@ -51,8 +47,7 @@ struct JSONTests {
       .map { $0.words.map { $0 == "{A}" ? archive : $0 } }
   }
 
-  @Test("Every command prints one document, and keys are snake case")
-  func success() throws {
+  @Test func `Every command prints one document, and keys are snake case`() throws {
     try sandbox.create()
     try sandbox.addFixture("v0")
     let archive = try sandbox.snapshot()
@@ -80,8 +75,7 @@ struct JSONTests {
     #expect(seen == Set(try ProgramCommand.top()), "a command is not tried here")
   }
 
-  @Test("What a document says is so; a path that is a key stays as it is")
-  func content() throws {
+  @Test func `What a document says is so; a path that is a key stays as it is`() throws {
     try sandbox.create()
     let pending = try sandbox.drydock("status Notes --json --exit-code").expect(exit: 2).json()
     let states = pending["migrations"].list.map { $0["state"].text }
@@ -111,8 +105,7 @@ struct JSONTests {
     (4, "test -m Nowhere"), (64, "new x --sql --database nots"),
   ]
 
-  @Test("A failure is one document too, with the exit code; words go to standard error")
-  func failures() throws {
+  @Test func `A failure is one document too, with the exit code; words go to standard error`() throws {
     try sandbox.create()
     // None of them changes anything for the next.
     let names: [(Int32, [String])] = [(64, ["new", "two words"]), (64, ["release", ""])]
@@ -125,8 +118,7 @@ struct JSONTests {
     }
   }
 
-  @Test("A difference is told by store")
-  func difference() throws {
+  @Test func `A difference is told by store`() throws {
     try sandbox.create()
     let archive = try sandbox.snapshot()
     try sandbox.sqlite("Notes/" + Sandbox.oldDatabase, "UPDATE task SET title = 'New' WHERE id = 1")
@@ -146,8 +138,7 @@ struct JSONTests {
     #expect(verified["equal"].flag == false && verified["difference"].exists)
   }
 
-  @Test("A damaged archive is told in the document, with exit code 4")
-  func damaged() throws {
+  @Test func `A damaged archive is told in the document, with exit code 4`() throws {
     try sandbox.write("text.tar.zst", "not an archive\n")
     let archives = try sandbox.drydock("verify text.tar.zst --json").expect(exit: 4).json()["archives"]
     #expect(archives.list.map { $0["ok"].flag } == [false])

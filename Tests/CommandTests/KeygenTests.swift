@@ -3,14 +3,11 @@ import TestSupport
 import Testing
 
 /// What the transcript cannot show of `drydock keygen`.
-@Suite("Keys made on the command line")
-struct KeygenTests {
+@Suite struct KeygenTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
-  @Test("The file is its owner's alone, whatever the mask says, and each key is another")
-  func modes() throws {
+  @Test func `The file is its owner's alone, whatever the mask says, and each key is another`() throws {
     for (number, mask) in ["000", "022", "077"].enumerated() {
       let result = try sandbox.execute(
         "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", sandbox.program]
@@ -23,8 +20,7 @@ struct KeygenTests {
     #expect(Set(keys).count == 3)
   }
 
-  @Test("What is there already stays as it is: a file, a link to one, a link to nothing, a directory")
-  func nothingIsReplaced() throws {
+  @Test func `What is there already stays: a file, a link to one or to nothing, a directory`() throws {
     try sandbox.write("file", "kept")
     try FileManager.default.createSymbolicLink(atPath: sandbox("link"), withDestinationPath: "file")
     try FileManager.default.createSymbolicLink(atPath: sandbox("dangling"), withDestinationPath: "new")
@@ -36,8 +32,7 @@ struct KeygenTests {
     #expect(!RawFiles.exists(Array(sandbox("new").utf8)))
   }
 
-  @Test("A key file that cannot be written whole is not left behind")
-  func fullDisk() throws {
+  @Test func `A key file that cannot be written whole is not left behind`() throws {
     // A limit on the size of files stands for a full disk; its signal is ignored, so that the call fails.
     try sandbox.execute(
       "/bin/sh",
@@ -46,8 +41,7 @@ struct KeygenTests {
     #expect(!RawFiles.exists(Array(sandbox("key.txt").utf8)))
   }
 
-  @Test("At a terminal the key is shown once, and no remark is made")
-  func terminal() throws {
+  @Test func `At a terminal the key is shown once, and no remark is made`() throws {
     let result = try sandbox.atTerminal("", ["keygen"]).expect(errors: "# public key: age1")
     #expect(!result.errors.contains("Public key:"))
   }

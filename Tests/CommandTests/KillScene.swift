@@ -101,7 +101,6 @@ struct KillScene {
     return try Self.tree(sandbox)
   }
 
-  /// The container without Drydock's state in it.
   private static func tree(_ sandbox: Sandbox) throws -> TreeListing {
     try sandbox.tree(trial).without(inside)
   }

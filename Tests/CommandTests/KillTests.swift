@@ -4,10 +4,8 @@ import Testing
 
 /// The real program, killed: at every step of a commit, and at random moments. A container is wholly old or wholly
 /// new before any other command runs, and the next command says which.
-@Suite("Kills")
-struct KillTests {
+@Suite struct KillTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// The steps of a commit, and how a kill right after each leaves the container.
@@ -31,8 +29,8 @@ struct KillTests {
   /// A migration moves a setting into the vault: what is kept of it is sealed file by file.
   static let stepsOfSealing: [(String, KillScene.Outcome)] = (1...4).map { ("sealed:\($0)", .new) }
 
-  @Test("At every step of a commit", arguments: KillScene.Operation.tried, ["exchange", "in-place"])
-  func everyStep(_ operation: KillScene.Operation, _ way: String) throws {
+  @Test(arguments: KillScene.Operation.tried, ["exchange", "in-place"])
+  func `At every step of a commit`(_ operation: KillScene.Operation, _ way: String) throws {
     let sandbox = self.sandbox.with(commit: way)
     let scene = try KillScene(operation, in: sandbox)
     // The program itself names the steps: one that is new must be tried here too.
@@ -62,8 +60,7 @@ struct KillTests {
     }
   }
 
-  @Test("A tree that is neither old nor new is noticed")
-  func judge() throws {
+  @Test func `A tree that is neither old nor new is noticed`() throws {
     let scene = try KillScene(.migrate, in: sandbox)
     let trial = KillScene.trial
     let touch = try Tools.system("touch")
@@ -89,8 +86,7 @@ struct KillTests {
     }
   }
 
-  @Test("A mixture is read by nobody")
-  func mixture() throws {
+  @Test func `A mixture is read by nobody`() throws {
     let sandbox = self.sandbox.with(commit: "in-place")
     try sandbox.create("Trial", version: 0, "--leave-wal")
     try sandbox.kill("migrate Trial", at: "moved:3")
@@ -108,17 +104,15 @@ struct KillTests {
 
 /// One after the other: what is measured of a complete run determines when the next one is killed. Tests of a serialized suite
 /// run after all others, so that it has only those that need it.
-@Suite("Kills at random moments", .serialized)
-struct RandomKillTests {
+@Suite(.serialized) struct RandomKillTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// Kills that hit; a program that had ended already does not count.
   static let killsPerOperation = TestExtent.isFull ? 22 : 4
 
-  @Test("At random moments", arguments: KillScene.Operation.tried, ["exchange", "in-place"])
-  func randomMoments(_ operation: KillScene.Operation, _ way: String) throws {
+  @Test(arguments: KillScene.Operation.tried, ["exchange", "in-place"])
+  func `At random moments`(_ operation: KillScene.Operation, _ way: String) throws {
     let sandbox = self.sandbox.with(commit: way)
     let scene = try KillScene(operation, in: sandbox, runs: 3)
     var random = SeededRandom(seed: 0x6472_7964)
@@ -167,10 +161,8 @@ struct RandomKillTests {
     return try running.wait()
   }
 
-  @Test(
-    "What only looks leaves nothing for longer than until the next look",
-    arguments: [["inspect", "Notes"], ["migrate", "Notes", "--dry-run"], ["show", "{A}"]])
-  func looks(_ command: [String]) throws {
+  @Test(arguments: [["inspect", "Notes"], ["migrate", "Notes", "--dry-run"], ["show", "{A}"]])
+  func `What only looks leaves nothing for longer than until the next look`(_ command: [String]) throws {
     try sandbox.create("Notes", version: 0, "--leave-wal", "--bulk-mb", "4")
     let archive = try sandbox.snapshot()
     let arguments = command.map { $0 == "{A}" ? archive : $0 }

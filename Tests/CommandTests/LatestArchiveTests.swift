@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// `latest` beside a container, in a repository with archives of two instances.
-@Suite("The latest archive of a container")
-struct LatestArchiveTests {
+@Suite struct LatestArchiveTests {
   private static let other = "0B7E2C11-1111-4222-8333-944455556666"
 
   private func with(isEncrypted: Bool = false, _ body: (Sandbox) throws -> Void) throws {
@@ -22,10 +21,8 @@ struct LatestArchiveTests {
     if isEncrypted { try sandbox.seal(archive, passphrase: "correct horse") }
   }
 
-  @Test(
-    "It is that of the container's own instance, or of the one that was restored into it",
-    arguments: [false, true])
-  func own(_ isEncrypted: Bool) throws {
+  @Test(arguments: [false, true])
+  func `It is that of the own instance, or of the one restored into it`(_ isEncrypted: Bool) throws {
     try with(isEncrypted: isEncrypted) { sandbox in
       let options = ["-r", "Backups"] + (isEncrypted ? ["--passphrase-file", "words"] : [])
       func run(_ words: String...) throws -> CommandResult { try sandbox.drydock(words + options) }

@@ -3,18 +3,15 @@ import TestSupport
 import Testing
 
 /// `migrate` with a repository: a snapshot first, under the same locks.
-@Suite("A snapshot before a migration")
-struct MigrationBackupTests {
+@Suite struct MigrationBackupTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   private func archives() throws -> [String] {
     sandbox.exists("Backups") ? try sandbox.names("Backups").filter { $0.contains(".tar.zst") } : []
   }
 
-  @Test("It holds the state before, the journal names it, and only what migrates takes one")
-  func taken() throws {
+  @Test func `It holds the state before, the journal names it, and only what migrates takes one`() throws {
     try sandbox.create()
     // With rows that are in the log alone.
     let row = "INSERT INTO task(id, title) VALUES (77777, 'logged');"
@@ -45,8 +42,7 @@ struct MigrationBackupTests {
     #expect(rows == "logged\n")
   }
 
-  @Test("One for a run with --each, one for each container with --all, encrypted where recipients are named")
-  func forms() throws {
+  @Test func `One for a run with --each, one for each container with --all; encrypted on request`() throws {
     for name in ["A", "B"] { try sandbox.create("All/\(name)") }
     let each = try sandbox.drydock("migrate All/A -r Backups --each --to 3").expect()
     #expect(try archives().count == 1, "\(each)")
@@ -55,8 +51,7 @@ struct MigrationBackupTests {
     #expect(try archives().count == 3 && archives().count { $0.hasSuffix(".age") } == 2)
   }
 
-  @Test("A container in use is refused first; a failure after a commit says how to get back")
-  func failures() throws {
+  @Test func `A container in use is refused first; a failure after a commit says how to get back`() throws {
     try sandbox.create()
     let holder = try sandbox.hold()
     let used = try sandbox.drydock("migrate Notes -r Backups").expect(exit: 5)
@@ -75,8 +70,7 @@ struct MigrationBackupTests {
     #expect(each.exitCode == 3 && each.errors.contains("\(newer) \(sandbox("Notes"))` restores"), "\(each)")
   }
 
-  @Test("What cannot be backed up whole is not migrated")
-  func incomplete() throws {
+  @Test func `What cannot be backed up whole is not migrated`() throws {
     try sandbox.create()
     try sandbox.shell("cd Notes/Documents; for i in $(seq 515); do mkdir d; cd d; done; echo deep > file")
     let before = try sandbox.tree()

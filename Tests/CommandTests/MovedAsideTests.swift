@@ -4,8 +4,7 @@ import Testing
 
 /// A commit was killed, and then the container, or a group, was moved away: the state beside it may hold the only copy of
 /// what was replaced.
-@Suite("Interrupted, then moved aside")
-struct MovedAsideTests {
+@Suite struct MovedAsideTests {
   private static let configuration = """
     layout: ios
     version-markers: [{defaults: dataSchemaVersion}]
@@ -35,10 +34,8 @@ struct MovedAsideTests {
     try sandbox.kill("migrate Notes -m Drop", at: step)
   }
 
-  @Test(
-    "A container that is not there is put back first",
-    arguments: ["committed", "exchanged", "merged", "undo-kept"])
-  func container(_ step: String) throws {
+  @Test(arguments: ["committed", "exchanged", "merged", "undo-kept"])
+  func `A container that is not there is put back first`(_ step: String) throws {
     try Sandbox.with { sandbox in
       try prepare(sandbox, Self.migration)
       try sandbox.remove("drydock.yaml")
@@ -61,8 +58,8 @@ struct MovedAsideTests {
     }
   }
 
-  @Test("A group that is not there, or is not named", arguments: ["partly-exchanged", "exchanged"])
-  func group(_ step: String) throws {
+  @Test(arguments: ["partly-exchanged", "exchanged"])
+  func `A group that is not there, or is not named`(_ step: String) throws {
     try Sandbox.with { sandbox in
       try prepare(sandbox, Self.migrationOfBoth)
       try kill(sandbox, step)

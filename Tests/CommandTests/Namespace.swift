@@ -25,8 +25,7 @@ final class Namespace {
   ///
   /// - Parameter setup: shell commands in the sandbox's directory, such as copies of what is to be on the disk.
   static func disk(_ sandbox: Sandbox, megabytes: Int, _ setup: String = "") throws -> Namespace {
-    try Namespace(
-      sandbox, "cd \"$0\"; mkdir Disk; mount -t tmpfs -o size=\(megabytes)m none Disk\n" + setup)
+    try Namespace(sandbox, "cd \"$0\"; mkdir Disk; mount -t tmpfs -o size=\(megabytes)m none Disk\n" + setup)
   }
 
   /// Leaves so many kilobytes of `Disk` free.
@@ -64,9 +63,8 @@ final class Namespace {
   }
 
   /// Runs `drydock`.
-  func drydock(_ line: String) throws -> CommandResult { try run(sandbox.program, line.words) }
+  func drydock(_ line: some CommandWords) throws -> CommandResult { try run(sandbox.program, line.words) }
 
-  /// Runs `drydock`.
   func drydock(_ first: String, _ second: String, _ others: String...) throws -> CommandResult {
     try run(sandbox.program, [first, second] + others)
   }

@@ -3,10 +3,8 @@ import TestSupport
 import Testing
 
 /// What the guide on repositories shows about a backup every night, tried.
-@Suite("The nightly guide")
-struct NightlyGuideTests {
+@Suite struct NightlyGuideTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   /// The blocks of a language in the guide, with its paths moved into a sandbox.
@@ -26,8 +24,7 @@ struct NightlyGuideTests {
     try sandbox.write("etc/drydock.yaml", try #require(blocks("yaml", in: sandbox).first))
   }
 
-  @Test("The crontab line, in an empty environment, prints nothing; and says what is wrong")
-  func crontab() throws {
+  @Test func `The crontab line, in an empty environment, prints nothing; and says what is wrong`() throws {
     try prepare(sandbox)
     let line = try #require(blocks("crontab", in: sandbox).first)
     #expect(line.hasPrefix("30 2 * * * ") && !line.contains("%"), "cron ends a command at a percent sign")
@@ -48,8 +45,7 @@ struct NightlyGuideTests {
     #expect(try sandbox.names("Backups").count == 2)
   }
 
-  @Test("The script for several containers removes nothing while a snapshot fails")
-  func script() throws {
+  @Test func `The script for several containers removes nothing while a snapshot fails`() throws {
     try prepare(sandbox)
     let script = try #require(blocks("sh", in: sandbox).first)
     try sandbox.shell("mkdir -p Containers/ada Containers/bob")
@@ -73,8 +69,7 @@ struct NightlyGuideTests {
     #expect(try sandbox.names("Backups").count == 2)
   }
 
-  @Test("Everything of an instance is removed after a question")
-  func asked() throws {
+  @Test func `Everything of an instance is removed after a question`() throws {
     try sandbox.shell("mkdir Notes Backups; echo text > Notes/file")
     try sandbox.succeed("snapshot Notes -r Backups --instance ada")
     let command = "\(sandbox.program) forget -r Backups --instance ada --everything"

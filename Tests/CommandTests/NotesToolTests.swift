@@ -1,10 +1,10 @@
+import Drydock
 import Foundation
 import TestSupport
 import Testing
 
 /// The example of the guide on migrations in Swift, as a program of its own.
-@Suite("A tool over a plan in Swift")
-struct NotesToolTests {
+@Suite struct NotesToolTests {
   private func tool(_ sandbox: Sandbox, _ line: String) throws -> CommandResult {
     try sandbox.execute(Tools.built("NotesTool"), line.words)
   }
@@ -13,19 +13,16 @@ struct NotesToolTests {
     try tool(sandbox, line).expect().output
   }
 
-  @Test(
-    "The guide's example is this program's text, and its program has five lines", arguments: ["Plan", "Tool"])
-  func guide(_ part: String) throws {
+  @Test(arguments: ["Plan", "Tool"])
+  func `The guide's example is this program's text, and its program has five lines`(_ part: String) throws {
     let root = Sandbox.repository
     let source = try String(contentsOfFile: "\(root)/Tests/NotesTool/Notes\(part).swift", encoding: .utf8)
-    let guide = try String(
-      contentsOfFile: "\(root)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
+    let guide = try String(contentsOfFile: "\(root)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
     #expect(guide.contains("\n```swift\n\(source)```\n"))
     if part == "Tool" { #expect(source.split(separator: "\n").count == 5) }
   }
 
-  @Test("Status, validate, dry run, migrate and rollback work over the plan")
-  func story() throws {
+  @Test func `Status, validate, dry run, migrate and rollback work over the plan`() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
       let before = try sandbox.tree()
@@ -61,8 +58,7 @@ struct NotesToolTests {
     }
   }
 
-  @Test("Help and messages have the program's own name, and nothing of a directory of migrations")
-  func help() throws {
+  @Test func `Help and messages have the program's own name, and no directory of migrations`() throws {
     try Sandbox.with { sandbox in
       for command in ["", "migrate", "status", "validate", "rollback"] {
         let help = try succeed(sandbox, command + " --help")
@@ -84,6 +80,51 @@ struct NotesToolTests {
         let result = try sandbox.execute(Tools.built("NotesTool"), arguments).expect(exit: 64)
         #expect(result.errors.hasPrefix("NotesTool: error: \(message)"), "\(result)")
       }
+    }
+  }
+
+  private func container(_ sandbox: Sandbox) throws -> Container {
+    try Container(at: sandbox("Notes"), configuration: ContainerConfiguration(file: sandbox("drydock.yaml")))
+  }
+
+  /// What a dry run returns; it shows the history as changed, and changes nothing.
+  private func dryRun(
+    _ change: ContainerChange<[String]>, _ sandbox: Sandbox
+  ) throws -> DryRunOutcome<[String]> {
+    let before = try sandbox.tree()
+    let outcome = try container(sandbox).plan(change).dryRun()
+    let files = outcome.difference.files.map(\.path.description)
+    #expect(files.contains { $0.hasSuffix(".drydock/history.json") }, "\(outcome.difference)")
+    #expect(files.allSatisfy { $0.contains("/.drydock") } && outcome.difference.settings.isEmpty)
+    try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
+    return outcome
+  }
+
+  @Test func `A dry run of a baseline and of a repair shows the history, and changes nothing`() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      // Nothing says the version.
+      try sandbox.edit("drydock.yaml") { $0.replacing(/(?m)^version-markers.*\n/, with: "") }
+      let catalog = try MigrationCatalog.load(sandbox("Migrations"))
+      let baseline = ContainerChange.baseline(catalog, version: 1)
+      let planned = try dryRun(baseline, sandbox)
+      #expect(try container(sandbox).apply(baseline).value == planned.value)
+      #expect(try container(sandbox).status(catalog).version == 1)
+    }
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("migrate Notes --to 1 --no-snapshot")
+      try sandbox.edit("Migrations/0001_default_settings.yaml") { $0 + "# Edited.\n" }
+      let catalog = try MigrationCatalog.load(sandbox("Migrations"))
+      #expect(try container(sandbox).status(catalog).problems.map(\.code) == [.edited])
+      let repair = ContainerChange.repair(catalog, accept: [1])
+      let repaired = try dryRun(repair, sandbox)
+      #expect(try container(sandbox).status(catalog).problems.map(\.code) == [.edited])
+      #expect(throws: DrydockError.self) {
+        try container(sandbox).plan(.repair(catalog, remove: [1])).dryRun()
+      }
+      #expect(try container(sandbox).apply(repair).value == repaired.value)
+      #expect(try container(sandbox).status(catalog).problems.isEmpty)
     }
   }
 }

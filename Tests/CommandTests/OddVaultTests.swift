@@ -5,11 +5,7 @@ import Testing
 /// Vaults as they are in the field, and what the program does with them.
 @Suite struct OddVaultTests {
   private let sandbox: Sandbox
-
-  init() throws {
-    sandbox = try Sandbox()
-    try sandbox.create()
-  }
+  init() throws { sandbox = try Sandbox(creating: "Notes") }
 
   /// On a device the keychain outlives the app: the container is new, its vault is not.
   @Test func aVaultFromBeforeInANewContainer() throws {

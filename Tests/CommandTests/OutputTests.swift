@@ -2,11 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Output that cannot be written")
-struct OutputTests {
+@Suite("Output that cannot be written") struct OutputTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
+  init() throws { sandbox = try Sandbox(creating: "Notes") }
 
   private static let device = "cannot write standard output: No space left on device"
 
@@ -17,9 +16,7 @@ struct OutputTests {
     try sandbox.execute("/bin/sh", ["-c", "exec \"$0\" \"$@\" \(redirection)", sandbox.program] + arguments)
   }
 
-  @Test("Every command on a full device does its work, says what is missing, and exits with 1")
-  func fullDevice() throws {
-    try sandbox.create()
+  @Test func `Every command on a full device does its work, says what is missing, and exits with 1`() throws {
     try sandbox.addFixture("v0")
     let archive = try sandbox.snapshot()
     try sandbox.write("results.jsonl", sandbox.drydock("status --all . --json").output)
@@ -50,13 +47,10 @@ struct OutputTests {
     #expect(try sandbox.succeed("log Notes").split(separator: "\n").count > 5)
     #expect(try sandbox.names("tmp") == [])
     // Whatever failed before keeps its code and its message.
-    try drydock(["show", "drydock.yaml", "--json"], "> /dev/full").expect(
-      exit: 4, errors: "not an archive")
+    try drydock(["show", "drydock.yaml", "--json"], "> /dev/full").expect(exit: 4, errors: "not an archive")
   }
 
-  @Test("A value that does not fit on the disk is an error, not a part of a value")
-  func partOfAValue() throws {
-    try sandbox.create()
+  @Test func `A value that does not fit on the disk is an error, not a part of a value`() throws {
     let value = Array(String(repeating: "made-up ", count: 25_000).utf8)
     try sandbox.succeed("vault set Notes s/big", input: value)
     try sandbox.shell("mkdir small")
@@ -82,9 +76,7 @@ struct OutputTests {
         "device.key") == "\(value.count) 0\n")
   }
 
-  @Test("A closed standard output is an error, and nothing that is opened later takes its place")
-  func closed() throws {
-    try sandbox.create()
+  @Test func `A closed standard output is an error, and no file takes its place`() throws {
     for words in [["snapshot", "Notes", "-o", "A"], ["migrate", "Notes"], ["log", "Notes"]] {
       try drydock(words, "<&- >&-").expect(
         exit: 1, errors: "cannot write standard output: Bad file descriptor")
@@ -97,9 +89,7 @@ struct OutputTests {
     try sandbox.succeed("verify A --container Notes")
   }
 
-  @Test("A reader that has gone ends the command quietly, by the usual signal, when its work is done")
-  func closedPipe() throws {
-    try sandbox.create()
+  @Test func `A reader that has gone ends the command by the usual signal, its work done`() throws {
     try sandbox.encrypted("A", to: sandbox.key("key"))
     try sandbox.shell("mkfifo pipe")
     let gone = "3<>pipe 1>pipe 3<&-"

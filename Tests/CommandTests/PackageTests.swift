@@ -4,8 +4,7 @@ import Testing
 
 /// What `Scripts/package` makes of the program under test. A program for a release is built in the same way, but takes
 /// minutes; that it needs none of Swift's libraries is the only difference.
-@Suite("Packages")
-struct PackageTests {
+@Suite struct PackageTests {
   private let directory: TemporaryDirectory
   private let version: String
 
@@ -38,8 +37,7 @@ struct PackageTests {
       environment: ["SOURCE_DATE_EPOCH": "1700000000"])
   }
 
-  @Test("The packages are complete and reproducible; they are installed, run and removed")
-  func packages() throws {
+  @Test func `The packages are complete and reproducible; they are installed, run and removed`() throws {
     try makePackages(into: "packages")
     #expect(try shell("cd packages; sha256sum -c SHA256SUMS").split(separator: "\n").count == 2)
     if TestExtent.isFull {

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 
 /// The ways of packing a container into one file, each with the real program.

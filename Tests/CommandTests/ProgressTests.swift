@@ -3,10 +3,8 @@ import TestSupport
 import Testing
 
 /// What commands show of their progress on standard error.
-@Suite("Progress")
-struct ProgressTests {
+@Suite struct ProgressTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   private static let erase = "\r\u{1B}[K"
@@ -44,8 +42,7 @@ struct ProgressTests {
     return try sandbox.atTerminal("", line.words, environment: variables).expect().errors
   }
 
-  @Test("JSON Lines in a pipe, on request: the last one has the sums, and nothing names a file")
-  func json() throws {
+  @Test func `JSON Lines on request: the last one has the sums, and nothing names a file`() throws {
     try sandbox.create(photos: 40)
     let archive = try sandbox.snapshot()
     let all: [(phases: [String], command: [String])] = [
@@ -79,8 +76,7 @@ struct ProgressTests {
     #expect(try JSONSerialization.jsonObject(with: Data(both.outputBytes)) is [String: Any])
   }
 
-  @Test("A command that fails prints the last line before the error")
-  func failure() throws {
+  @Test func `A command that fails prints the last line before the error`() throws {
     try sandbox.create()
     let archive = try sandbox.snapshot()
     var bytes = try sandbox.read(archive.replacing(sandbox.directory.path + "/", with: ""))
@@ -91,8 +87,7 @@ struct ProgressTests {
     #expect(ends.first?.contains("\"ended\":true") == true && ends.last?.hasPrefix("drydock: error") == true)
   }
 
-  @Test("By option or variable; nothing in a pipe without either, and with --quiet")
-  func choice() throws {
+  @Test func `By option or variable; nothing in a pipe without either, and with --quiet`() throws {
     try sandbox.create()
     let command = ["snapshot", "Notes", "-r", "Backups", "--full"]
     let shown: [([String], String?, Bool)] = [
@@ -112,8 +107,7 @@ struct ProgressTests {
     }
   }
 
-  @Test("A line on a terminal, from the first second on, within its width, and erased at the end")
-  func terminal() throws {
+  @Test func `A line on a terminal, from the first second on, within its width, erased at the end`() throws {
     try sandbox.create()
     try addSlowMigration()
     let shown = try atTerminal("migrate Notes", ["COLUMNS": "14"])
@@ -124,16 +118,14 @@ struct ProgressTests {
     #expect(parts.first == "" && parts.last?.contains("version 0 → 7") == true, "\(parts)")
   }
 
-  @Test(
-    "No line on a terminal", arguments: [("--progress none", "xterm"), ("--json", "xterm"), ("", "dumb")])
-  func noLine(_ options: String, _ terminal: String) throws {
+  @Test(arguments: [("--progress none", "xterm"), ("--json", "xterm"), ("", "dumb")])
+  func `No line on a terminal`(_ options: String, _ terminal: String) throws {
     try sandbox.create()
     try addSlowMigration()
     #expect(try !atTerminal("migrate Notes " + options, ["TERM": terminal]).contains("\u{1B}"))
   }
 
-  @Test("The line does not come back while a question waits for its answer")
-  func question() throws {
+  @Test func `The line does not come back while a question waits for its answer`() throws {
     try sandbox.create()
     let archive = try sandbox.snapshot()
     try sandbox.write("Notes/Documents/extra.txt", "extra")

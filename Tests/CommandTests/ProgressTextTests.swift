@@ -11,11 +11,9 @@ import Testing
     return text.line(progress.state, at: 100 + seconds, width: width)
   }
 
-  @Test("Nothing before anything has begun")
-  func idle() { #expect(line(WorkProgress(), after: 5) == nil) }
+  @Test func `Nothing before anything has begun`() { #expect(line(WorkProgress(), after: 5) == nil) }
 
-  @Test("Share, time left, bytes, rate and files")
-  func all() {
+  @Test func `Share, time left, bytes, rate and files`() {
     let progress = WorkProgress()
     progress.begin(.restore, totalBytes: 2_000_000_000, totalFiles: 1000)
     progress.add(bytes: 500_000_000, files: 10)
@@ -29,16 +27,14 @@ import Testing
     #expect(line(progress, after: 10)?.hasPrefix("restore, 100%, 0:00 left, 2.0 GB of 2.0 GB, ") == true)
   }
 
-  @Test("Without totals: what is done, and the rate")
-  func unknownTotals() {
+  @Test func `Without totals: what is done, and the rate`() {
     let progress = WorkProgress()
     progress.begin(.snapshot)
     progress.set(bytes: 3_000_000, files: 1)
     #expect(line(progress, after: 2) == "snapshot, 3.0 MB, 1.5 MB/s, 1 file")
   }
 
-  @Test("More is done than was expected: all of it, without the total")
-  func exceededTotals() {
+  @Test func `More is done than was expected: all of it, without the total`() {
     let progress = WorkProgress()
     progress.begin(.restore, totalBytes: 6_000_000, totalFiles: 4)
     progress.set(bytes: 3_000_000, files: 1)
@@ -47,8 +43,7 @@ import Testing
     #expect(line(progress, after: 2) == "restore, 100%, 0:00 left, 7.0 MB, 3.5 MB/s, 5 files")
   }
 
-  @Test("Nothing to count: the seconds")
-  func uncounted() {
+  @Test func `Nothing to count: the seconds`() {
     let progress = WorkProgress()
     progress.begin(.commit)
     #expect(line(progress, after: 61.2) == "commit, 1:02")
@@ -59,8 +54,7 @@ import Testing
     #expect(line(progress, after: 3) == "list, 25%, 0:09 left, 1 of 4")
   }
 
-  @Test("Several archives: the share and the time left of all, the rate of all")
-  func items() {
+  @Test func `Several archives: the share and the time left of all, the rate of all`() {
     let progress = WorkProgress()
     var text = ProgressText()
     progress.begin(item: 1, of: 4)
@@ -77,8 +71,7 @@ import Testing
     #expect(text.line(progress.state, at: 20, width: 200)?.hasPrefix("verify, 50%") == true)
   }
 
-  @Test("Bytes that are measured when they are asked for")
-  func measured() {
+  @Test func `Bytes that are measured when they are asked for`() {
     let progress = WorkProgress()
     progress.begin(.export, totalBytes: 10) { 7 }
     progress.add(files: 2)
@@ -87,8 +80,7 @@ import Testing
     #expect(progress.state.bytes == 0 && progress.state.files == 0 && progress.state.totalBytes == nil)
   }
 
-  @Test("Never wider than the terminal", arguments: 0...70)
-  func width(_ width: Int) {
+  @Test(arguments: 0...70) func `Never wider than the terminal`(_ width: Int) {
     let progress = WorkProgress()
     progress.begin(.restore, totalBytes: 2_000_000_000, totalFiles: 1000)
     progress.add(bytes: 500_000_000, files: 10)
@@ -97,8 +89,7 @@ import Testing
     #expect(cut.count == min(whole.count, max(0, width - 1)) && whole.hasPrefix(cut))
   }
 
-  @Test("A phase counts its time from its beginning")
-  func phases() {
+  @Test func `A phase counts its time from its beginning`() {
     let progress = WorkProgress()
     var text = ProgressText()
     progress.begin(.check)
@@ -108,8 +99,7 @@ import Testing
     #expect(text.line(progress.state, at: 107, width: 80) == "commit, 0:07")
   }
 
-  @Test("Counted on many threads")
-  func threads() throws {
+  @Test func `Counted on many threads`() throws {
     let progress = WorkProgress()
     progress.begin(.restore)
     try onAllCores(Array(0..<8)) { _ in

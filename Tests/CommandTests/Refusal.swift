@@ -5,22 +5,12 @@ extension Sandbox {
   /// A command line that is refused as ``expectError(_:exit:_:environment:sourceLocation:)`` expects it, and changes nothing.
   @discardableResult
   func expectRefusal(
-    _ arguments: [String], exit: Int32, _ words: [String], container: String? = "Notes",
+    _ line: some CommandWords, exit: Int32, _ words: [String], container: String? = "Notes",
     environment: [String: String?] = [:], sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> CommandResult {
     try expectUnchanged(container, sourceLocation: sourceLocation) {
-      try expectError(arguments, exit: exit, words, environment: environment, sourceLocation: sourceLocation)
+      try expectError(line, exit: exit, words, environment: environment, sourceLocation: sourceLocation)
     }
-  }
-
-  @discardableResult
-  func expectRefusal(
-    _ line: String, exit: Int32, _ words: [String], container: String? = "Notes",
-    environment: [String: String?] = [:], sourceLocation: SourceLocation = #_sourceLocation
-  ) throws -> CommandResult {
-    try expectRefusal(
-      line.words, exit: exit, words, container: container, environment: environment,
-      sourceLocation: sourceLocation)
   }
 
   /// Command lines that are refused, one after the other: neither the container nor the directory around it is touched,
@@ -49,20 +39,13 @@ extension Sandbox {
   /// Runs a command line that is refused; the command before it left nothing to recover.
   @discardableResult
   func expectError(
-    _ arguments: [String], exit: Int32, _ words: [String], environment: [String: String?] = [:],
+    _ line: some CommandWords, exit: Int32, _ words: [String], environment: [String: String?] = [:],
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> CommandResult {
-    let result = try drydock(arguments, environment: environment)
+    let result = try drydock(line, environment: environment)
     result.expectError(exit: exit, words, sourceLocation: sourceLocation)
     #expect(!result.errors.contains("note: recovered"), "\(result)", sourceLocation: sourceLocation)
     return result
-  }
-
-  @discardableResult
-  func expectError(
-    _ line: String, exit: Int32, _ words: [String], sourceLocation: SourceLocation = #_sourceLocation
-  ) throws -> CommandResult {
-    try expectError(line.words, exit: exit, words, sourceLocation: sourceLocation)
   }
 
   /// The names in the sandbox but for Drydock's own state, which a transaction makes before it can know more.

@@ -2,15 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Rekey")
-struct RekeyTests {
-  private let sandbox: Sandbox
+@Suite("Rekey") struct RekeyTests {
+  private let sandbox: Sandbox, old: String, new: String
 
-  init() throws { sandbox = try Sandbox() }
-
-  private func prepare() throws -> (old: String, new: String) {
-    try sandbox.create(version: 4)
-    return (try sandbox.key("old"), try sandbox.key("new"))
+  init() throws {
+    sandbox = try Sandbox(creating: "Notes", version: 4)
+    (old, new) = (try sandbox.key("old"), try sandbox.key("new"))
   }
 
   /// The SHA-256 of what an age file holds.
@@ -18,9 +15,7 @@ struct RekeyTests {
     try sandbox.shell("age -d -i \(key) '\(file)' | sha256sum")
   }
 
-  @Test("The same archive for others, beside the old one")
-  func copies() throws {
-    let (old, new) = try prepare()
+  @Test func `The same archive for others, beside the old one`() throws {
     try sandbox.encrypted("A", to: old)
     try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "-o", "B")
     #expect(try content("A", "old") == content("B", "new"))
@@ -44,9 +39,7 @@ struct RekeyTests {
     }
   }
 
-  @Test("In place of the old one, in one step; a plain one gets .age behind its name")
-  func replaces() throws {
-    let (old, new) = try prepare()
+  @Test func `In place of the old one, in one step; a plain one gets .age behind its name`() throws {
     let plain = try sandbox.snapshot()
     try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--recipient", old)
     let names = try sandbox.names("Backups")
@@ -74,9 +67,7 @@ struct RekeyTests {
     #expect(some.output.split(separator: "\n").count == 1, "\(some)")
   }
 
-  @Test("One archive of a chain: a warning names the other one, and both keys together read them")
-  func chains() throws {
-    let (old, new) = try prepare()
+  @Test func `One archive of a chain: a warning names the other, and both keys read them`() throws {
     for _ in 0..<3 {
       try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--recipient", old, "--identity", "old")
     }
@@ -110,9 +101,7 @@ struct RekeyTests {
         output: "\"kind\" : \"full\"")
   }
 
-  @Test("What is refused changes nothing")
-  func refusals() throws {
-    let (old, new) = try prepare()
+  @Test func `What is refused changes nothing`() throws {
     try sandbox.encrypted("A", to: old)
     try sandbox.shell(
       "cp A B.tar.zst; cp A B.tar.zst.age; age -d -i old A > P.tar.zst; cp A P.tar.zst.age; mkdir Empty")
@@ -140,9 +129,7 @@ struct RekeyTests {
     #expect(none.output == "no archives\n", "\(none)")
   }
 
-  @Test("A link is followed to its archive; an archive that is locked waits for nobody")
-  func odd() throws {
-    let (old, new) = try prepare()
+  @Test func `A link is followed to its archive; an archive that is locked waits for nobody`() throws {
     try sandbox.shell("mkdir Real; ln -s Real/A.age Link")
     try sandbox.encrypted("Real/A.age", to: old)
     try sandbox.shell("chmod 640 Real/A.age")
@@ -156,11 +143,8 @@ struct RekeyTests {
     try holder.finish()
   }
 
-  @Test(
-    "Killed or failing at any call, an archive is there, and the same command finishes",
-    arguments: ["a.tar.zst", "a.tar.zst.age"])
-  func killed(_ file: String) throws {
-    let (old, new) = try prepare()
+  @Test(arguments: ["a.tar.zst", "a.tar.zst.age"])
+  func `Killed or failing at any call: there is an archive, and a rerun finishes`(_ file: String) throws {
     let isPlain = file == "a.tar.zst"
     if isPlain { try sandbox.succeed("snapshot Notes -o P") } else { try sandbox.encrypted("P", to: old) }
     let digest = try isPlain ? sandbox.shell("sha256sum < P") : content("P", "old")

@@ -3,24 +3,18 @@ import TestSupport
 import Testing
 
 /// The question before a restore removes something, at a real terminal.
-@Suite("Confirmation of a restore")
-struct RestoreConfirmationTests {
-  private let sandbox: Sandbox
-
-  init() throws { sandbox = try Sandbox() }
+@Suite struct RestoreConfirmationTests {
+  private let sandbox: Sandbox, archive: String
 
   /// A container that has changed since its archive was made.
-  private func change() throws -> String {
-    try sandbox.create()
-    let archive = try sandbox.snapshot()
+  init() throws {
+    sandbox = try Sandbox(creating: "Notes")
+    archive = try sandbox.snapshot()
     try sandbox.write("Notes/Documents/extra.txt", "extra")
     try sandbox.remove("Notes/Documents/empty.txt")
-    return archive
   }
 
-  @Test("A user who says no: nothing has changed, and nothing is left to recover")
-  func no() throws {
-    let archive = try change()
+  @Test func `A user who says no: nothing has changed, and nothing is left to recover`() throws {
     let before = try sandbox.tree("Notes")
     let refused = try sandbox.atTerminal("n", ["restore", archive, "Notes"]).expect(exit: 1)
     let asked = try sandbox.shell(
@@ -31,9 +25,7 @@ struct RestoreConfirmationTests {
     try sandbox.drydock("recover Notes").expect(output: "nothing was interrupted")
   }
 
-  @Test("The question is asked under the lock")
-  func yes() throws {
-    let archive = try change()
+  @Test func `The question is asked under the lock`() throws {
     let meanwhile = """
       \(sandbox.program) restore \(archive) Notes --yes >/dev/null 2>other.txt; echo "exit $?" >>other.txt
       """
@@ -43,9 +35,7 @@ struct RestoreConfirmationTests {
     #expect(!sandbox.exists("Notes/Documents/extra.txt") && sandbox.exists("Notes/Documents/empty.txt"))
   }
 
-  @Test("What is not what the question showed is not removed: the restore is refused")
-  func changed() throws {
-    let archive = try change()
+  @Test func `What is not what the question showed is not removed: the restore is refused`() throws {
     try sandbox.atTerminal(
       "y", ["restore", archive, "Notes"], before: "echo late >Notes/Documents/late.txt"
     ).expect(exit: 5, errors: "nothing was changed")
@@ -53,9 +43,8 @@ struct RestoreConfirmationTests {
     #expect(!sandbox.exists("Notes/Documents/empty.txt"))
   }
 
-  @Test("Without a removal, or with --yes, nothing is asked", arguments: [["--keep-extra"], ["--yes"]])
-  func unasked(_ options: [String]) throws {
-    let archive = try change()
+  @Test(arguments: [["--keep-extra"], ["--yes"]])
+  func `Without a removal, or with --yes, nothing is asked`(_ options: [String]) throws {
     let done = try sandbox.atTerminal("n", ["restore", archive, "Notes"] + options).expect()
     #expect(!done.errors.contains("[y/N]"), "\(done)")
     #expect(sandbox.exists("Notes/Documents/extra.txt") == (options == ["--keep-extra"]))

@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// The samples of Room and SQLDelight, written by Python's SQLite, through the commands.
-@Suite("Databases of Room, SQLDelight and GRDB")
-struct RoomCommandTests {
+@Suite struct RoomCommandTests {
   private let sandbox: Sandbox
 
   /// A project with a container that an app of the first version wrote.
@@ -30,8 +29,7 @@ struct RoomCommandTests {
   private static let samples = Sandbox.repository + "/Tests/MigrationEngineTests"
   private static let place = "Notes/databases/notes.db"
 
-  @Test("A Room container from the first look to the newest version, and back")
-  func story() throws {
+  @Test func `A Room container from the first look to the newest version, and back`() throws {
     let validated = try sandbox.succeed("validate")
     #expect(validated.hasPrefix("3 migrations, in order\n"), "\(validated)")
     var inspected = try sandbox.succeed("inspect Notes")
@@ -53,8 +51,7 @@ struct RoomCommandTests {
         == "1\ntwo bottles\n")
   }
 
-  @Test("inspect names what Room would refuse")
-  func inspectWarns() throws {
+  @Test func `inspect names what Room would refuse`() throws {
     try sandbox.sqlite(
       Self.place, "DROP INDEX index_note_title; UPDATE room_master_table SET identity_hash = 'x'")
     let inspected = try sandbox.drydock("inspect Notes")
@@ -63,8 +60,7 @@ struct RoomCommandTests {
     #expect(inspected.errors.contains("its identity hash is not that of 1.json"), "\(inspected)")
   }
 
-  @Test("init finds Room's database and the directory of its schemas")
-  func initFindsSchemas() throws {
+  @Test func `init finds Room's database and the directory of its schemas`() throws {
     try sandbox.remove("drydock.yaml")
     let next = try sandbox.drydock("init Notes --fixture first")
     #expect(next.output.contains("Room's migrations, such as Migrations/1_2.sql"), "\(next)")
@@ -80,8 +76,7 @@ struct RoomCommandTests {
     #expect(fixture.contains("version: 1\n"), "\(fixture)")
   }
 
-  @Test("drydock test compares the databases of fixtures with what the app creates")
-  func fixtures() throws {
+  @Test func `drydock test compares the databases of fixtures with what the app creates`() throws {
     for name in ["good", "drifted"] {
       try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container")
       try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
@@ -95,8 +90,7 @@ struct RoomCommandTests {
     try sandbox.succeed("test good")
   }
 
-  @Test("SQLDelight's fixtures are compared with the .sq files")
-  func sqlDelight() throws {
+  @Test func `SQLDelight's fixtures are compared with the .sq files`() throws {
     try sandbox.shell(
       """
       rm -r migrations
@@ -121,8 +115,7 @@ struct RoomCommandTests {
     try sandbox.succeed("test old")
   }
 
-  @Test("Keys that belong to another format are errors with their place")
-  func configuration() throws {
+  @Test func `Keys that belong to another format are errors with their place`() throws {
     let text = try sandbox.text("drydock.yaml")
     for (old, new, message) in [
       (", schemas: app/schemas/com.example.Notes", "", "needs the key `schemas`"),

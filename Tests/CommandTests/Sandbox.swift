@@ -43,6 +43,11 @@ struct Sandbox {
     try write("device.key", Self.newKey.get())
   }
 
+  init(creating name: String, version: Int = 0, photos: Int = 1, _ options: String...) throws {
+    try self.init()
+    try create(name, version: version, photos: photos, options)
+  }
+
   /// The sample app's `drydock.yaml`, with its paths as they are in a sandbox.
   private static func configuration() throws -> String {
     let same = (0...9).map { "\($0): \($0)" }.joined(separator: ", ")
@@ -91,18 +96,11 @@ struct Sandbox {
 
   /// Runs `drydock`.
   func drydock(
-    _ arguments: [String], environment extra: [String: String?] = [:], input: [UInt8] = []
+    _ line: some CommandWords, environment extra: [String: String?] = [:], input: [UInt8] = []
   ) throws -> CommandResult {
     try Command.run(
-      program, arguments, environment: environment.merging(extra) { $1 }, input: input,
+      program, line.words, environment: environment.merging(extra) { $1 }, input: input,
       directory: directory.path)
-  }
-
-  /// Runs `drydock` with words of a line.
-  func drydock(
-    _ line: String, environment extra: [String: String?] = [:], input: [UInt8] = []
-  ) throws -> CommandResult {
-    try drydock(line.words, environment: extra, input: input)
   }
 
   /// Runs `drydock` with words that may have spaces.
@@ -111,29 +109,23 @@ struct Sandbox {
   }
 
   /// Starts `drydock`.
-  func start(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> RunningCommand {
+  func start(_ line: some CommandWords, environment extra: [String: String?] = [:]) throws -> RunningCommand {
     try Command.spawn(
-      program, arguments, environment: environment.merging(extra) { $1 }, input: [], directory: directory.path
+      program, line.words, environment: environment.merging(extra) { $1 }, input: [],
+      directory: directory.path
     )
   }
 
   /// Runs `drydock`, which must succeed; gives its output.
   @discardableResult
   func succeed(
-    _ arguments: [String], environment extra: [String: String?] = [:], input: [UInt8] = []
+    _ line: some CommandWords, environment extra: [String: String?] = [:], input: [UInt8] = []
   ) throws -> String {
-    let result = try drydock(arguments, environment: extra, input: input)
+    let result = try drydock(line, environment: extra, input: input)
     guard result.succeeded else {
-      throw SystemFailure("drydock \(arguments.joined(separator: " ")): \(result)")
+      throw SystemFailure("drydock \(line.words.joined(separator: " ")): \(result)")
     }
     return result.output
-  }
-
-  @discardableResult
-  func succeed(
-    _ line: String, environment extra: [String: String?] = [:], input: [UInt8] = []
-  ) throws -> String {
-    try succeed(line.words, environment: extra, input: input)
   }
 
   @discardableResult
@@ -150,14 +142,10 @@ struct Sandbox {
 
   /// Runs `drydock`, which kills itself at a step.
   func kill(
-    _ arguments: [String], at step: String, sourceLocation: SourceLocation = #_sourceLocation
+    _ line: some CommandWords, at step: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
-    let killed = try drydock(arguments, environment: ["DRYDOCK_KILL_AT": step])
+    let killed = try drydock(line, environment: ["DRYDOCK_KILL_AT": step])
     #expect(killed.signal == SIGKILL, "\(step): \(killed)", sourceLocation: sourceLocation)
-  }
-
-  func kill(_ line: String, at step: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
-    try kill(line.words, at: step, sourceLocation: sourceLocation)
   }
 
   /// Runs `drydock` under `strace`; see `Tools.tracing`.
@@ -171,11 +159,9 @@ struct Sandbox {
   static let otherUser = ["--reuid=65534", "--regid=65534", "--clear-groups"]
 
   /// Runs `drydock` as another user.
-  func asOther(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> CommandResult {
-    try execute(Tools.system("setpriv"), Self.otherUser + [program] + arguments, environment: extra)
+  func asOther(_ line: some CommandWords) throws -> CommandResult {
+    try execute(Tools.system("setpriv"), Self.otherUser + [program] + line.words)
   }
-
-  func asOther(_ line: String) throws -> CommandResult { try asOther(line.words) }
 
   /// Lets another user enter the sandbox and these directories of it, and write temporary files.
   func openToOthers(_ directories: String...) throws {
@@ -264,6 +250,10 @@ struct Sandbox {
 
   /// Makes a small container as the sample app of a version leaves it.
   func create(_ name: String = "Notes", version: Int = 0, photos: Int = 1, _ options: String...) throws {
+    try create(name, version: version, photos: photos, options)
+  }
+
+  private func create(_ name: String, version: Int, photos: Int, _ options: [String]) throws {
     let small = ["--tasks", "5", "--photos", String(photos), "--texts", "3", "--caches", "2"]
     let result = try Command.run(
       app, ["create", directory(name), "--version", String(version)] + small + options)
@@ -395,7 +385,15 @@ struct Sandbox {
   }
 }
 
-extension String {
-  /// What is between spaces.
+/// The arguments of a program: words, or a line of them.
+protocol CommandWords {
+  var words: [String] { get }
+}
+
+extension String: CommandWords {
   var words: [String] { split(separator: " ").map(String.init) }
+}
+
+extension [String]: CommandWords {
+  var words: [String] { self }
 }

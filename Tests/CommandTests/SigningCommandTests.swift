@@ -3,14 +3,12 @@ import TestSupport
 import Testing
 
 /// `--sign`, `--trusted` and `trusted:` with the real programs.
-@Suite("Signed archives on the command line")
-struct SigningCommandTests {
+@Suite struct SigningCommandTests {
   private let sandbox: Sandbox
 
   /// A sandbox with a container, a repository, and keys of minisign and OpenSSH.
   init() throws {
-    sandbox = try Sandbox()
-    try sandbox.create("Notes", version: 4)
+    sandbox = try Sandbox(creating: "Notes", version: 4)
     try sandbox.shell(
       """
       mkdir Backups keys; cd keys
@@ -26,8 +24,7 @@ struct SigningCommandTests {
     ("trusted: [keys/none.pub]", "keys/none.pub"), ("trusted: [keys/key.sec]", "this is a secret key"),
   ]
 
-  @Test("Keys in drydock.yaml, and what is wrong with them")
-  func badPolicy() throws {
+  @Test func `Keys in drydock.yaml, and what is wrong with them`() throws {
     let archive = try sandbox.snapshot("Notes")
     let yaml = try sandbox.text("drydock.yaml")
     for (line, message) in Self.badPolicies {
@@ -42,8 +39,7 @@ struct SigningCommandTests {
     }
   }
 
-  @Test("A key of ssh-keygen, in drydock.yaml as text")
-  func sshKey() throws {
+  @Test func `A key of ssh-keygen, in drydock.yaml as text`() throws {
     let key = try sandbox.shell("cat keys/ssh.pub").trimmingCharacters(in: .newlines)
     try sandbox.shell("printf 'trusted:\\n  - %s\\n' '\(key)' >> drydock.yaml")
     try sandbox.succeed("snapshot Notes -r Backups --sign keys/ssh")
@@ -52,8 +48,7 @@ struct SigningCommandTests {
       verified.contains("every byte, signed by builder@example.com (ssh-ed25519 SHA256:"), "\(verified)")
   }
 
-  @Test("Secret keys and passphrases are in no output, file or process argument")
-  func canary() throws {
+  @Test func `Secret keys and passphrases are in no output, file or process argument`() throws {
     let passphrase = Canary.sealed.value("signing")
     try sandbox.shell(
       """
@@ -89,8 +84,7 @@ struct SigningCommandTests {
   }
 
   /// Each rename that publishes a file is a moment at which the program may be killed.
-  @Test("Killed at each step of publishing, a snapshot leaves no archive without its signature")
-  func killedSnapshots() throws {
+  @Test func `Killed at each step, a snapshot leaves no archive without its signature`() throws {
     let kills = try killAtEachStep(
       ["snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec"]
     ) { step in
@@ -103,8 +97,7 @@ struct SigningCommandTests {
     #expect(try sandbox.names("Backups").filter { !$0.hasPrefix(".drydock") }.count == 3)
   }
 
-  @Test("Killed at each step, rekey leaves the archive with its signature")
-  func killedRekey() throws {
+  @Test func `Killed at each step, rekey leaves the archive with its signature`() throws {
     let recipient = try sandbox.key("identity")
     try sandbox.succeed(
       "snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec", "--recipient", recipient)
@@ -122,8 +115,7 @@ struct SigningCommandTests {
     }
   }
 
-  @Test("A key that cannot sign changes nothing: rekey, sign and snapshot")
-  func refusingKey() throws {
+  @Test func `A key that cannot sign changes nothing: rekey, sign and snapshot`() throws {
     let recipient = try sandbox.key("identity")
     try sandbox.succeed(
       "snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec", "--recipient", recipient)
@@ -146,16 +138,14 @@ struct SigningCommandTests {
     _ = try agent.wait()
   }
 
-  @Test("Signing again, killed at each step, leaves a signature")
-  func killedSigning() throws {
+  @Test func `Signing again, killed at each step, leaves a signature`() throws {
     try sandbox.succeed("snapshot Notes -r Backups --sign keys/key.sec")
     try killAtEachStep(["sign", "-r", "Backups", "latest", "--sign", "keys/key.sec"]) { step in
       try sandbox.succeed("verify -r Backups --data --trusted keys/key.pub")
     }
   }
 
-  @Test("Of two signed exports to one name, one is there, signed; a removal waits for both")
-  func sameName() throws {
+  @Test func `Of two signed exports to one name, one is there, signed; a removal waits for both`() throws {
     let archive = try sandbox.succeed("snapshot Notes -r Backups --sign keys/key.sec")
       .trimmingCharacters(in: .newlines)
     for round in 1...4 {

@@ -2,16 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("What must hold, from the first command to the last")
-struct StoryTests {
+@Suite("What must hold, from the first command to the last") struct StoryTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
+  init() throws { sandbox = try Sandbox(creating: "Notes", version: 0, "--leave-wal") }
 
-  @Test(
-    "Migrate; the app writes another setting and a new file; rollback: both survive, the rest is as before")
-  func rollbackKeepsWhatIsNewer() throws {
-    try sandbox.create("Notes", version: 0, "--leave-wal")
+  @Test func `What an app writes after a migration survives its rollback; the rest is as before`() throws {
     let before = try sandbox.tree()
     let settings = try sandbox.settings()
     try sandbox.succeed("migrate Notes")
@@ -34,9 +30,7 @@ struct StoryTests {
   }
 
   /// `RollbackTests` has each kind of log.
-  @Test("Without newer writes a rollback gives back every byte and time, and a redo takes it forward again")
-  func rollbackAndRedo() throws {
-    try sandbox.create("Notes", version: 0, "--leave-wal")
+  @Test func `A rollback gives back every byte and time, and a redo takes it forward again`() throws {
     let before = try sandbox.tree()
     try sandbox.succeed("migrate Notes")
     let migrated = try sandbox.tree()
@@ -54,9 +48,8 @@ struct StoryTests {
     ["snapshot", "Notes", "-r", "Backups"], ["inspect", "Notes"], ["status", "Notes"],
   ]
 
-  @Test("A dry run and a snapshot leave not even a change time", arguments: [true, false])
-  func onlyLooks(inUse: Bool) throws {
-    try sandbox.create("Notes", version: 0, "--leave-wal")
+  @Test(arguments: [true, false])
+  func `A dry run and a snapshot leave not even a change time`(inUse: Bool) throws {
     let archive = try sandbox.snapshot()
     try sandbox.write("Notes/Documents/new.txt", "new\n")
     let app = inUse ? try sandbox.hold() : nil

@@ -1,19 +1,15 @@
 @testable import DrydockCommand
-import Foundation
 import TestSupport
 import Testing
 
 /// What a person at a terminal sees: colours by role, tables that fit, one form of errors.
-@Suite("The terminal")
-struct TerminalTests {
+@Suite struct TerminalTests {
   private let sandbox: Sandbox
-
   init() throws { sandbox = try Sandbox() }
 
   private let red = "\u{1B}[31m", green = "\u{1B}[32m", end = "\u{1B}[0m"
 
-  @Test("Colours: by option, by NO_COLOR, and never where no terminal is")
-  func colours() throws {
+  @Test func `Colours: by option, by NO_COLOR, and never where no terminal is`() throws {
     try sandbox.create()
     let plain = try sandbox.drydock("migrate Notes --dry-run --device-key device.key").expect()
     #expect(!plain.output.contains("\u{1B}"), "\(plain)")
@@ -44,8 +40,7 @@ struct TerminalTests {
     #expect(result.contains("\u{1B}[31m") == isColored, "\(result.debugDescription)")
   }
 
-  @Test("The last column of a table goes on below itself, or below the row where it would be too narrow")
-  func fitting() {
+  @Test func `The last column of a table goes on below itself, or below the row`() {
     let fitting = Output.Columns.fitting
     #expect(fitting("  name  ", "a short text", 2, nil) == ["  name  a short text"])
     #expect(fitting("  name  ", "a short text", 2, 20) == ["  name  a short text"])
@@ -63,8 +58,7 @@ struct TerminalTests {
     #expect(fitting("  n  ", "x " + String(repeating: "y", count: 50), 2, 30).count == 2)
   }
 
-  @Test("A table at a narrow terminal has no empty lines")
-  func narrow() throws {
+  @Test func `A table at a narrow terminal has no empty lines`() throws {
     try sandbox.create()
     _ = try sandbox.snapshot()
     let script = "stty cols 60 -onlcr; exec '\(sandbox.program)' list -r Backups"
@@ -73,8 +67,7 @@ struct TerminalTests {
     #expect(lines.count >= 2 && !lines.contains { $0.allSatisfy(\.isWhitespace) }, "\(result)")
   }
 
-  @Test("A usage error has the form of all errors")
-  func usage() {
+  @Test func `A usage error has the form of all errors`() {
     let text = UsageText(
       """
       Error: Missing expected argument '<container>'
@@ -94,8 +87,7 @@ struct TerminalTests {
     #expect(UsageText.sentence("DRYDOCK_X is y") == "DRYDOCK_X is y")
   }
 
-  @Test("--quiet prints only warnings and errors of a command that changes something, and no notes of others")
-  func quiet() throws {
+  @Test func `--quiet prints only warnings and errors of a command that changes something`() throws {
     try sandbox.create()
     for arguments in [
       ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--device-key", "device.key"],

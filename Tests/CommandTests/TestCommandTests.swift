@@ -3,8 +3,7 @@ import TestSupport
 import Testing
 
 /// What `drydock test` tells pipelines; what it checks is tested in `FixtureTests`.
-@Suite("drydock test")
-struct TestCommandTests {
+@Suite struct TestCommandTests {
   private let sandbox: Sandbox
 
   /// One fixture that passes and one that fails, told apart by what is expected.
@@ -18,8 +17,7 @@ struct TestCommandTests {
     try sandbox.write(file, wrong)
   }
 
-  @Test("A failure is exit code 1 and one document, which names the fixture and what is wrong")
-  func json() throws {
+  @Test func `A failure is exit code 1 and one document, which names the fixture and what is wrong`() throws {
     let result = try sandbox.drydock("test v5 v6 --json --jobs 2").expect(exit: 1)
     #expect(result.errors.isEmpty, "\(result)")
     let document = try result.json()
@@ -36,8 +34,7 @@ struct TestCommandTests {
   }
 
   /// That it is valid is checked by `JUnitReportTests`.
-  @Test("The JUnit file's directory is made, and it is written when all pass, too")
-  func junit() throws {
+  @Test func `The JUnit file's directory is made, and it is written when all pass, too`() throws {
     try sandbox.succeed("test v6 --junit reports/v6/drydock.xml")
     let text = try sandbox.text("reports/v6/drydock.xml")
     #expect(text.contains("failures=\"0\"") && text.contains("<testcase name=\"v6\""))
@@ -51,8 +48,7 @@ struct TestCommandTests {
     #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
   }
 
-  @Test("Markdown and SARIF are written, too: of the fixtures, and of migrations that are invalid")
-  func documents() throws {
+  @Test func `Markdown and SARIF are of the fixtures, and of migrations that are invalid`() throws {
     try sandbox.drydock("test v5 v6 --markdown out/a.md --sarif out/a.sarif").expect(exit: 1)
     let text = try sandbox.text("out/a.md")
     #expect(text.hasPrefix("### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
@@ -83,8 +79,7 @@ struct TestCommandTests {
   }
 
   /// What is added is in the session `test.txt`.
-  @Test("In GitHub Actions the summary is added to what is there")
-  func gitHub() throws {
+  @Test func `In GitHub Actions the summary is added to what is there`() throws {
     try sandbox.write("summary.md", "before\n")
     try sandbox.drydock(
       "test v5", environment: ["GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": sandbox("summary.md")]
@@ -92,8 +87,7 @@ struct TestCommandTests {
     #expect(try sandbox.text("summary.md").hasPrefix("before\n### ❌ Migration tests\n"))
   }
 
-  @Test("The pipelines of the guide run commands that there are, and their report is where they look for it")
-  func guide() throws {
+  @Test func `The pipelines of the guide run commands that exist, and find their reports`() throws {
     let guide = try String(
       contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
     let commands = Set(guide.matches(of: /(?m)^ +(?:run:|-) (drydock .*)$/).map { String($0.output.1) })
@@ -107,8 +101,7 @@ struct TestCommandTests {
     }
   }
 
-  @Test("A program with a plan in Swift tests it")
-  func plan() throws {
+  @Test func `A program with a plan in Swift tests it`() throws {
     let sandbox = try Sandbox()
     try sandbox.addFixture("v0")
     // Of the plan's own versions there are none.

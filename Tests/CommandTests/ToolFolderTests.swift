@@ -4,8 +4,7 @@ import Testing
 
 /// Folders in each tool's format, made by its documentation (the guide "Other tools' databases"): the database is what
 /// `sqlite3` makes of the same statements, and goes back to nothing.
-@Suite("Other tools' folders")
-struct ToolFolderTests {
+@Suite struct ToolFolderTests {
   private static let folders = Sandbox.repository + "/Tests/CommandTests/ToolFolders"
 
   /// Schema and rows as text, without what the tool keeps; blanks aside, which a stripped type of a column leaves.
@@ -48,10 +47,7 @@ struct ToolFolderTests {
   }
 
   /// What is said of a record that says more than was done is in `ReplayedSchemaTests`.
-  @Test(
-    "The baseline of a batch takes a database as it is where the tool's record has that version, and no other"
-  )
-  func baseline() throws {
+  @Test func `A batch's baseline takes a database where the tool's record has that version alone`() throws {
     try Sandbox.with { sandbox in
       try sandbox.write(
         "drydock.yaml",

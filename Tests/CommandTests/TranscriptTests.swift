@@ -4,8 +4,7 @@ import Testing
 
 /// Every session in `Transcripts/` goes as it is written there. To record new ones, or a wanted change, run the
 /// tests with `UPDATE_TRANSCRIPTS=1`, and read the difference before it is committed.
-@Suite("Transcripts")
-struct TranscriptTests {
+@Suite struct TranscriptTests {
   static let folder = Sandbox.repository + "/Tests/CommandTests/Transcripts"
 
   static func names() throws -> [String] {
@@ -14,8 +13,7 @@ struct TranscriptTests {
     }.sorted()
   }
 
-  @Test("The session goes as it is written", arguments: try names())
-  func session(_ name: String) throws {
+  @Test(arguments: try names()) func `The session goes as it is written`(_ name: String) throws {
     let file = Self.folder + "/" + name
     let written = Transcript(try String(contentsOfFile: file, encoding: .utf8))
     #expect(!written.steps.isEmpty)
@@ -32,8 +30,7 @@ struct TranscriptTests {
     }
   }
 
-  @Test("Every command has a session of its own, and a session that shows what it refuses")
-  func everyCommand() throws {
+  @Test func `Every command has a session of its own, and a session that shows what it refuses`() throws {
     let sessions = try Self.names().map { name in
       Transcript(try String(contentsOfFile: Self.folder + "/" + name, encoding: .utf8))
     }
@@ -49,8 +46,7 @@ struct TranscriptTests {
     }
   }
 
-  @Test("Each command's help has an example; each command has --json")
-  func help() throws {
+  @Test func `Each command's help has an example; each command has --json`() throws {
     let commands = try ProgramCommand.all()
     #expect(commands.count > 40)
     for (words, command) in commands {
@@ -61,8 +57,7 @@ struct TranscriptTests {
     }
   }
 
-  @Test("A placeholder stands for what is another each time, and for nothing else")
-  func placeholders() throws {
+  @Test func `A placeholder stands for what is another each time, and for nothing else`() throws {
     try Sandbox.with { sandbox in
       let line = """
         \(sandbox("Backups"))/com.example.notes_20261120T101500Z_1f2e3d4c01234567.tar.zst  12 kB  20261120T101500Z-1f2e3d4c \

@@ -5,11 +5,7 @@ import Testing
 /// `drydock vault`, as its user sees it.
 @Suite struct VaultCommandTests {
   private let sandbox: Sandbox
-
-  init() throws {
-    sandbox = try Sandbox()
-    try sandbox.create()
-  }
+  init() throws { sandbox = try Sandbox(creating: "Notes") }
 
   @Test func fromSetToRemove() throws {
     let before = try sandbox.tree()

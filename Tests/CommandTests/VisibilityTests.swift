@@ -3,10 +3,10 @@ import TestSupport
 import Testing
 
 /// Processes that use a container and cannot be seen, or only by other numbers than those of `stat`.
-@Suite("Who can be seen") struct VisibilityTests {
+@Suite struct VisibilityTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
+  init() throws { sandbox = try Sandbox(creating: "Notes") }
 
   private static let note = "drydock: note: not all processes can be seen: "
 
@@ -23,25 +23,21 @@ import Testing
     #expect(try done.json()["unseen_processes"][key].flag == true)
   }
 
-  @Test("A PID namespace of its own") func namespace() throws {
-    try sandbox.create()
+  @Test func `A PID namespace of its own`() throws {
     try expectNote("outside this PID namespace", "outside_namespace") { arguments in
       try sandbox.execute(
         Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", sandbox.program] + arguments)
     }
   }
 
-  @Test("A PID namespace of its own, with the outer /proc: this process has another number there")
-  func outerProcesses() throws {
-    try sandbox.create()
+  @Test func `A PID namespace with the outer /proc: this process has another number there`() throws {
     try sandbox.execute(
       Tools.system("unshare"), ["--pid", "--fork", sandbox.program, "migrate", "Notes", "--to", "1"]
     ).expect()
   }
 
-  @Test("A user for whom /proc hides the processes of others") func hidden() throws {
+  @Test func `A user for whom /proc hides the processes of others`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try sandbox.create()
     try sandbox.openToOthers("Migrations")
     try sandbox.giveToOther("Notes")
     let space = try Namespace(sandbox, "mount -t proc -o hidepid=2 proc /proc")
@@ -54,10 +50,8 @@ import Testing
     try app.finish()
   }
 
-  @Test("Processes of users who cannot change the container are refused on demand only, and not noted")
-  func otherUsers() throws {
+  @Test func `Processes of users who cannot change the container are refused on demand only`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try sandbox.create()
     try sandbox.openToOthers("Migrations")
     try sandbox.giveToOther("Notes")
     try sandbox.mode("", 0o777)
@@ -72,16 +66,12 @@ import Testing
     #expect(open.allErrors.contains(#/cannot be inspected: \d+ \(.+\)/#), "\(open)")
   }
 
-  @Test("A first process with more capabilities runs the sandbox: it is counted, not noted") func supervisor()
-    throws
-  {
+  @Test func `A first process with more capabilities runs the sandbox: it is counted, not noted`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can give capabilities up")
-    try sandbox.create()
     let done = try sandbox.execute(
       Tools.system("unshare"),
       [
-        "--pid", "--fork", "--mount-proc", "/bin/sh", "-c", "\"$@\"; exit $?", "sh",
-        Tools.system("setpriv"),
+        "--pid", "--fork", "--mount-proc", "/bin/sh", "-c", "\"$@\"; exit $?", "sh", Tools.system("setpriv"),
         "--bounding-set=-sys_ptrace", sandbox.program, "migrate", "Notes", "--to", "1", "--json",
       ]
     ).expect()
@@ -112,36 +102,31 @@ import Testing
     signal.pause()
     """
 
-  @Test("A file that is mapped and closed, on an overlay of two file systems") func mappedOnOverlay() throws {
+  @Test func `A file that is mapped and closed, on an overlay of two file systems`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
-    try sandbox.create()
     try sandbox.write("map.py", Self.map)
     let space = try Namespace(sandbox, Self.overlay + Self.mapping)
     try space.drydock("migrate Place/Notes --to 1").expect(
       exit: 5, errors: "has \(Sandbox.settings) mapped into memory")
   }
 
-  @Test("The first change of what is in a lower layer") func firstChangeOnOverlay() throws {
+  @Test func `The first change of what is in a lower layer`() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
-    try sandbox.create()
     let space = try Namespace(sandbox, Self.overlay)
     try space.drydock("migrate Place/Notes").expect(errors: "overlay")
     try space.drydock("rollback Place/Notes").expect()
   }
 
-  @Test(
-    "Without /proc nothing is done by half",
-    arguments: ["while umount -l /proc; do :; done", "mount -t tmpfs none /proc"])
-  func withoutProcesses(_ setup: String) throws {
+  @Test(arguments: ["while umount -l /proc; do :; done", "mount -t tmpfs none /proc"])
+  func `Without /proc nothing is done by half`(_ setup: String) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root takes /proc away")
-    try sandbox.create()
     let archive = try sandbox.snapshot()
     let independent = [["--version"], ["verify", "--help"]]
     let expected = try independent.map { try sandbox.drydock($0) }
     let before = try sandbox.tree()
     let space = try Namespace(sandbox, setup)
     for (arguments, expected) in zip(independent, expected) {
-      let result = try space.run(sandbox.program, arguments).expect()
+      let result = try space.drydock(arguments).expect()
       #expect(result.output == expected.output, "\(arguments) \(result)")
     }
     try space.drydock("no-such-command").expect(exit: 64)
@@ -152,7 +137,7 @@ import Testing
       ["rollback", "Notes"], ["recover", "Notes"], ["vault", "list", "Notes"], ["list", "-r", "Backups"],
       ["show", archive], ["verify", archive], ["keygen", "-o", "key"],
     ] {
-      try space.run(sandbox.program, arguments).expect(exit: 1, errors: "/proc, which is needed")
+      try space.drydock(arguments).expect(exit: 1, errors: "/proc, which is needed")
     }
     try sandbox.tree().expectSame(as: before)
     #expect(try sandbox.names("Backups").count == 1)

@@ -38,8 +38,7 @@ import Testing
     expectError(.malformed, message) { try read(text) }
   }
 
-  @Test("A value's text is never in a message")
-  func secretsStay() {
+  @Test func `A value's text is never in a message`() {
     for text in [
       "<map><int name=\"hunter2\" value=\"hunter2\"/></map>", "<map><hunter2",
       "<map><string name='a'>hunter2",
@@ -53,29 +52,23 @@ import Testing
       ([0x0A], "unexpected end"), ([0x0A, 5, 1], "unexpected end"),
       ([0x0A] + [UInt8](repeating: 0xFF, count: 9) + [1], "end"),
       ([UInt8](repeating: 0x80, count: 11), "64 bits"), ([0x0B], "invalid type"),
-      ([0x00, 0x00], "field number"),
-      ([0x0A, 3, 0x0A, 1, 0xFF], "not UTF-8"), ([0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0], "unexpected end"),
-      ([0x0D, 1, 2], "unexpected end"), ([0x09, 1, 2, 3], "unexpected end"),
-      ([0x0A, 8, 0x0A, 1, 0x61, 0x12, 3, 0x2A, 1, 0xC0], "not UTF-8"),
+      ([0x00, 0x00], "field number"), ([0x0A, 3, 0x0A, 1, 0xFF], "not UTF-8"),
+      ([0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0], "unexpected end"), ([0x0D, 1, 2], "unexpected end"),
+      ([0x09, 1, 2, 3], "unexpected end"), ([0x0A, 8, 0x0A, 1, 0x61, 0x12, 3, 0x2A, 1, 0xC0], "not UTF-8"),
     ] as [([UInt8], String)])
   func refusedDataStores(_ bytes: [UInt8], _ message: String) {
     expectError(.malformed, message) { try SettingsFile(bytes: bytes, path: "a.preferences_pb") }
   }
 
-  @Test("A message inside of a value has no depth: a set in a set is text")
-  func valuesWithoutFields() throws {
+  @Test func `A message inside of a value has no depth: a set in a set is text`() throws {
     // An entry without key and value, as protocol buffers define it.
     let file = try SettingsFile(bytes: [0x0A, 0], path: "a.preferences_pb")
     #expect(file.root[""]?.typeName == "unknown")
     #expect(try SettingsFile(bytes: file.encoded(), path: "a.preferences_pb") == file)
   }
 
-  @Test(
-    "Each prefix, and each byte with a flipped bit, gives settings that can be written again, or an error",
-    arguments: [
-      "sample.xml", "sample.preferences_pb", "future.preferences_pb",
-    ])
-  func damaged(_ name: String) throws {
+  @Test(arguments: ["sample.xml", "sample.preferences_pb", "future.preferences_pb"])
+  func `Each prefix and flipped bit: settings that can be written, or an error`(_ name: String) throws {
     let bytes = try AndroidSettingsTests.sample(name)
     let place = AndroidSettingsTests.place(name)
     var errors = 0
@@ -103,8 +96,7 @@ import Testing
     #expect(errors > cuts && errors > bytes.count / 2)
   }
 
-  @Test("A large file is read once from its beginning to its end")
-  func large() throws {
+  @Test func `A large file is read once from its beginning to its end`() throws {
     let root = PropertyListDictionary(
       (0..<40_000).map { ("key\($0)", .string(String(repeating: "<&>", count: 8))) })
     for (format, path) in [

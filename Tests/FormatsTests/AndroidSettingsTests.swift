@@ -32,8 +32,7 @@ import Testing
         "blue \"&\" <red>": "in a name", "empty": "", "int": .int(.min), "large": .single(1e10),
         "long": .long(9_007_199_254_740_993), "long_small": .long(5),
         "lines": .string("one\ntwo\tthree\r\u{1} <&>\"' Jörg 😀"), "no_tags": .set([]), "off": false,
-        "on": true,
-        "ratio": .single(0.1), "small": .single(1e-5), "tags": .set(["red", "", "blue & green"]),
+        "on": true, "ratio": .single(0.1), "small": .single(1e-5), "tags": .set(["red", "", "blue & green"]),
         "whole": .single(16777),
       ])
     #expect(try Self.read("unordered.xml").root == file.root)
@@ -52,14 +51,13 @@ import Testing
     #expect(try SettingsFile(bytes: [], path: "x.preferences_pb").root.isEmpty)
   }
 
-  @Test(
-    "What is not changed is written byte for byte as the other writer wrote it", arguments: ["sample.xml"])
-  func layout(_ name: String) throws {
+  @Test(arguments: ["sample.xml"])
+  func `What is not changed is written byte for byte as the other writer wrote it`(_ name: String) throws {
     #expect(try Self.read(name).encoded() == Self.sample(name))
   }
 
-  @Test("The independent reader finds the settings that were written", arguments: ["xml", "preferences_pb"])
-  func readByOthers(_ ending: String) throws {
+  @Test(arguments: ["xml", "preferences_pb"])
+  func `The independent reader finds the settings that were written`(_ ending: String) throws {
     var file = try Self.read("sample.\(ending)")
     try file.set("<a>&\"b\"\n", for: "added")
     try file.set(7, for: "long_small")
@@ -86,8 +84,7 @@ import Testing
     #expect(decoded.count == file.root.count)
   }
 
-  @Test("Fields of later versions are preserved, also beside a value that changes")
-  func unknownFields() throws {
+  @Test func `Fields of later versions are preserved, also beside a value that changes`() throws {
     let bytes = try Self.sample("future.preferences_pb")
     var file = try Self.read("future.preferences_pb")
     #expect(file.root["theme"] == "dark" && file.root["place"]?.typeName == "unknown" && file.hasUnknownParts)
@@ -103,8 +100,7 @@ import Testing
     expectError(.unsupported) { try file.encoded() }
   }
 
-  @Test("Elements that no app stores are preserved; of two entries the last counts")
-  func preserved() throws {
+  @Test func `Elements that no app stores are preserved; of two entries the last counts`() throws {
     let elements = [
       "<null name=\"a\" />", "<double name=\"b\" value=\"1.5\" />",
       "<byte-array name=\"c\" num=\"2\">00ff</byte-array>",
@@ -141,8 +137,7 @@ import Testing
     expectError(.unsupported, "would lose") { try file.encoded() }
   }
 
-  @Test("A character of more than 16 bits may be escaped as two surrogates, also in property lists")
-  func surrogates() throws {
+  @Test func `A character of more than 16 bits may be escaped as two surrogates`() throws {
     let map = "<map><string name=\"&#xD83D;&#xDE00;\">a&#55357;&#56832;b&#128512;</string></map>"
     #expect(try SettingsFile(bytes: Array(map.utf8), path: "a.xml").root == ["😀": "a😀b😀"])
     let list =
@@ -159,8 +154,7 @@ import Testing
     }
   }
 
-  @Test("An export names the setting that the format cannot hold")
-  func export() throws {
+  @Test func `An export names the setting that the format cannot hold`() throws {
     let element = try SettingsFile(
       bytes: Array("<map><int name=\"a\" value=\"1\"/><later name=\"odd\"/></map>".utf8), path: "a.xml")
     let cases: [(ExchangeFormat, PropertyListValue, String)] = [
@@ -177,15 +171,13 @@ import Testing
     }
   }
 
-  @Test("EncryptedSharedPreferences are recognized, and not read")
-  func encrypted() throws {
+  @Test func `EncryptedSharedPreferences are recognized, and not read`() throws {
     expectError(.unsupported, "keystore") { try Self.read("encrypted.xml") }
     let path = Self.place("encrypted.xml")
     #expect(try SettingsFile.settings(in: Self.sample("encrypted.xml"), path: path) == nil)
   }
 
-  @Test("A file's format comes from its content, or from its path where the content has no sign")
-  func formats() throws {
+  @Test func `A file's format comes from its content, else from its path`() throws {
     let list = try PropertyListFile(format: .xml, root: ["a": 1]).encoded()
     #expect(try SettingsFile(bytes: list, path: "shared_prefs/a.xml").format == .propertyList(.xml))
     let map = Array("\u{FEFF}<?xml version='1.0'?>\n<map></map>".utf8)
@@ -199,11 +191,9 @@ import Testing
   @Test(
     arguments: [
       (1, "1.0"), (0.1, "0.1"), (1.5e-5, "1.5E-5"), (0.001, "0.001"), (0.00099, "9.9E-4"),
-      (9_999_999, "9999999.0"),
-      (1e7, "1.0E7"), (123.25, "123.25"), (-0.0, "-0.0"), (.infinity, "Infinity"), (-.infinity, "-Infinity"),
-      (3.4028235e38, "3.4028235E38"),
-      (.leastNonzeroMagnitude, "1.0E-45"), (16_777_216, "1.6777216E7"),
-      (100, "100.0"),
+      (9_999_999, "9999999.0"), (1e7, "1.0E7"), (123.25, "123.25"), (-0.0, "-0.0"), (.infinity, "Infinity"),
+      (-.infinity, "-Infinity"), (3.4028235e38, "3.4028235E38"), (.leastNonzeroMagnitude, "1.0E-45"),
+      (16_777_216, "1.6777216E7"), (100, "100.0"),
     ] as [(Float, String)])
   func floats(_ number: Float, _ text: String) throws {
     let written = try SettingsFile(format: .sharedPreferences, root: ["a": .single(number)]).encoded()
@@ -263,8 +253,7 @@ import Testing
     expectError(.unsupported, message) { try SettingsFile(format: format, root: ["k": value]).encoded() }
   }
 
-  @Test("A value of an unknown type stays in its format")
-  func unknown() throws {
+  @Test func `A value of an unknown type stays in its format`() throws {
     let future = try #require(try AndroidSettingsTests.read("future.preferences_pb").root["place"])
     let null = try #require(try AndroidSettingsTests.read("sample.xml").root["none"])
     for format in Self.formats {

@@ -44,13 +44,11 @@ import Testing
     #expect(PropertyListValue.real(-0.0) != .real(0))
   }
 
-  @Test("XML is written as Foundation writes it, and read as Foundation reads it")
-  func likeFoundation() throws {
+  @Test func `XML is written as Foundation writes it, and read as Foundation reads it`() throws {
     let values: [String: Any] = [
       "true": true, "integer": -5, "large": UInt64.max, "real": 0.1, "far": 1e300,
-      "infinite": Double.infinity,
-      "date": Date(timeIntervalSinceReferenceDate: 700_000_000), "none": Data(), "text": "<a> & \"b\" 'c'\n",
-      "data": Data(repeating: 9, count: 200), "empty": "", "<&>": [] as [Any],
+      "infinite": Double.infinity, "date": Date(timeIntervalSinceReferenceDate: 700_000_000), "none": Data(),
+      "text": "<a> & \"b\" 'c'\n", "data": Data(repeating: 9, count: 200), "empty": "", "<&>": [] as [Any],
       "dictionary": [:] as [String: Any],
       "deep": [[[[[[[[[["a", Data(repeating: 7, count: 40)] as [Any]]]]]]]]]],
     ]

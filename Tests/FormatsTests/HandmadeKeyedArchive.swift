@@ -1,5 +1,5 @@
-import DrydockErrors
 import Foundation
+import TestSupport
 
 @testable import Formats
 
@@ -48,14 +48,10 @@ struct HandmadeKeyedArchive {
     return try KeyedArchiveReader.read(file.root, options)
   }
 
-  /// What is said when it cannot be read.
-  func failure(_ change: (inout KeyedArchiveOptions) -> Void = { _ in }) -> String {
-    do {
-      return "no error: \(try read(change).typeName)"
-    } catch let error as DrydockError {
-      return error.message
-    } catch {
-      return "another error: \(error)"
-    }
+  func expectFailure(
+    _ words: String, fileID: String = #fileID, path: String = #filePath, line: Int = #line,
+    _ change: (inout KeyedArchiveOptions) -> Void = { _ in }
+  ) {
+    expectError(nil, words, fileID: fileID, path: path, line: line) { try read(change) }
   }
 }

@@ -6,17 +6,15 @@ import Testing
 @Suite struct JSONDamageTests {
   @Test(arguments: [
     ("", "line 1, column 1: unexpected end of input"), ("{", "unexpected end of input"),
-    ("[1,", "unexpected end of input"),
-    ("[1,]", "line 1, column 4: a value is expected"), ("{\"a\":1,}", "column 8: a key in quotes"),
-    ("{a:1}", "a key in quotes"), ("{\"a\" 1}", "a colon is expected"), ("[1 2]", "a comma or the closing"),
+    ("[1,", "unexpected end of input"), ("[1,]", "line 1, column 4: a value is expected"),
+    ("{\"a\":1,}", "column 8: a key in quotes"), ("{a:1}", "a key in quotes"),
+    ("{\"a\" 1}", "a colon is expected"), ("[1 2]", "a comma or the closing"),
     ("[1}", "a comma or the closing"), ("nul", "a value is expected"), ("'a'", "a value is expected"),
     ("01", "not a valid JSON number"), ("-", "not a valid JSON number"),
-    ("1.", "digits are expected after the decimal point"),
-    ("1e", "digits are expected in the exponent"), ("+1", "a value is expected"),
-    (".5", "a value is expected"),
-    ("NaN", "a value is expected"), ("1 2", "data follows the value"), ("{} x", "data follows the value"),
-    ("\"a", "the string has no end"), ("\"a\n\"", "an unescaped control character"),
-    ("\"\\x\"", "unknown escape"),
+    ("1.", "digits are expected after the decimal point"), ("1e", "digits are expected in the exponent"),
+    ("+1", "a value is expected"), (".5", "a value is expected"), ("NaN", "a value is expected"),
+    ("1 2", "data follows the value"), ("{} x", "data follows the value"), ("\"a", "the string has no end"),
+    ("\"a\n\"", "an unescaped control character"), ("\"\\x\"", "unknown escape"),
     ("\"\\u12\"", "four hexadecimal digits"), ("\"\\u+123\"", "four hexadecimal digits"),
     ("\"\\", "unknown escape"), ("// a\n1", "a value is expected"),
     ("{\n \"a\": 1,\n  \"\\u0061\": 2}", "line 3, column 3: duplicate key"),
@@ -98,8 +96,7 @@ import Testing
   @Test(
     arguments: [
       ("0", 0), ("12", 12), ("01", nil), ("-", nil), ("-1", nil), ("+1", nil), ("1.0", nil), ("", nil),
-      ("١", nil),
-      ("99999999999999999999", nil),
+      ("١", nil), ("99999999999999999999", nil),
     ] as [(String, Int?)])
   func indexes(_ token: String, _ index: Int?) { #expect(JSONPointer.index(token) == index) }
 }

@@ -1,6 +1,8 @@
-import Formats
 import Foundation
+import TestSupport
 import Testing
+
+@testable import Formats
 
 @Suite struct JSONDocumentTests {
   private func document(_ text: String) throws -> JSONDocument { try JSONDocument(bytes: Array(text.utf8)) }
@@ -10,8 +12,7 @@ import Testing
     "null", " true\n", "\u{FEFF}{}", "[ ]", "{ }", "[1,2,  3]", "{\"b\":1,\"a\":2}",
     "{\n  \"b\" : 1.50,\r\n\t\"a\":[ ]\n}\n",
     "[1e999999999999999999999,-0,-0.0,1E+2,123456789012345678901234567890.10]",
-    "[\"\\u00e9é\\/\\ud800\",\"2026-11-21T10:00:00Z\",\"AAEC\"]",
-    "{\"\":{\"\":[[],[{}]]},\"a/b~c\":null}",
+    "[\"\\u00e9é\\/\\ud800\",\"2026-11-21T10:00:00Z\",\"AAEC\"]", "{\"\":{\"\":[[],[{}]]},\"a/b~c\":null}",
   ])
   func whatIsReadIsWritten(_ text: String) throws {
     #expect(try document(text).bytes == Array(text.utf8))
@@ -71,14 +72,12 @@ import Testing
 
   @Test(arguments: [
     ("1", "1.0", true), ("10", "1e1", true), ("0", "-0.00e5", true), ("0.1", "1E-1", true),
-    ("1", "-1", false),
-    ("12345678901234567890123", "12345678901234567890124", false), ("1e999999999999", "1e999999999999", true),
-    ("\"\\ud800\"", "\"\\uD800\"", true), ("\"\\ud800\"", "\"\\ud801\"", false),
-    ("\"\\ud800\"", "\"\\ufffd\"", false), ("\"\\ud83d\\ude00\"", "\"😀\"", true),
-    ("\"\\u0041\"", "\"A\"", true), ("\"é\"", "\"e\u{301}\"", false),
-    ("{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true),
-    ("{\"a\":1}", "{\"a\":1,\"b\":null}", false), ("[1,2]", "[2,1]", false), ("\"1\"", "1", false),
-    ("null", "false", false),
+    ("1", "-1", false), ("12345678901234567890123", "12345678901234567890124", false),
+    ("1e999999999999", "1e999999999999", true), ("\"\\ud800\"", "\"\\uD800\"", true),
+    ("\"\\ud800\"", "\"\\ud801\"", false), ("\"\\ud800\"", "\"\\ufffd\"", false),
+    ("\"\\ud83d\\ude00\"", "\"😀\"", true), ("\"\\u0041\"", "\"A\"", true), ("\"é\"", "\"e\u{301}\"", false),
+    ("{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true), ("{\"a\":1}", "{\"a\":1,\"b\":null}", false),
+    ("[1,2]", "[2,1]", false), ("\"1\"", "1", false), ("null", "false", false),
   ])
   func sameness(_ left: String, _ right: String, _ isSame: Bool) throws {
     #expect(try document(left).value.matches(document(right).value) == isSame)
@@ -116,5 +115,34 @@ import Testing
     }
     #expect(try document("[null]").value.propertyListValue == nil)
     #expect(try document("1e400").value.propertyListValue == nil)
+  }
+
+  @Test func `32-bit reals read back exactly, as a Float and through a Double`() throws {
+    var random = SeededRandom(seed: 17)
+    let special: [Float] = [
+      0, -0, .leastNonzeroMagnitude, .leastNormalMagnitude, .greatestFiniteMagnitude, 0.1, 16_777_216, 1e10,
+    ]
+    let values =
+      special + (0..<20_000).map { _ in Float(bitPattern: UInt32(truncatingIfNeeded: random.next())) }
+    var tried = 0
+    for value in values where value.isFinite {
+      tried += 1
+      let json = try #require(JSONValue(.single(value)))
+      let text = JSONDocument(json, isIndented: false).text
+      guard case .number(let number) = try document(text).value,
+        Float(number.text)?.bitPattern == value.bitPattern,
+        Double(number.text).map({ Float($0).bitPattern }) == value.bitPattern
+      else {
+        Issue.record("\(value.bitPattern) is \(text)")
+        continue
+      }
+    }
+    #expect(tried > 19_000)
+    // Swift's own reader, which apps use.
+    for value in values.prefix(1000) where value.isFinite {
+      let text = JSONDocument(try #require(JSONValue(.array([.single(value)]))), isIndented: false).text
+      #expect(try JSONDecoder().decode([Float].self, from: Data(text.utf8))[0].bitPattern == value.bitPattern)
+    }
+    #expect(JSONValue(.single(.nan)) == nil && JSONValue(.single(.infinity)) == nil)
   }
 }

@@ -94,4 +94,42 @@ import Testing
     }
     #expect(survived > 0)
   }
+
+  /// Each array holds the next one twice, on so many levels.
+  private func doubling(_ levels: Int) -> [UInt8] {
+    let lists = (2..<(2 + levels)).map { [0xA2, UInt8($0 + 1), UInt8($0 + 1)] }
+    return binary([[0xD1, 1, 2], [0x51, 0x61]] + lists + [[0x09]])
+  }
+
+  @Test func `A file that expands to more than it could have as XML is refused before it does`() throws {
+    let bytes = doubling(24)
+    #expect(bytes.count < 200)
+    let time = processorTime {
+      expectError(nil, "expand to more than 16 MiB") { try PropertyListFile(bytes: bytes) }
+    }
+    #expect(time < .seconds(2))
+  }
+
+  @Test func `What a file shares is shared when it is written again`() throws {
+    let bytes = doubling(12)
+    var file = try PropertyListFile(bytes: bytes)
+    file.root["more"] = 1
+    let written = try file.encoded()
+    #expect(written.count < bytes.count + 40)
+    #expect(try PropertyListFile(bytes: written) == file)
+  }
+
+  @Test func `A list of many small values is not too much, however long it is`() throws {
+    let count = 1_100_000
+    let header: [UInt8] = Array("bplist00".utf8) + [0x09, 0xAF, 0x12]
+    func bigEndian(_ number: Int) -> [UInt8] { withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) } }
+    let start = header + bigEndian(count).suffix(4)
+    var bytes = start + [UInt8](repeating: 0, count: count) + [8, 9, 0, 0, 0, 0, 0, 0, 1, 1]
+    for number in [2, 1, start.count + count] { bytes += bigEndian(number) }
+    guard case .array(let values) = try PropertyListDocument(bytes: bytes).value else {
+      Issue.record("no array")
+      return
+    }
+    #expect(values.count == count && values.last == true)
+  }
 }

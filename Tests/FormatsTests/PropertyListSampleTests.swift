@@ -27,16 +27,13 @@ import Testing
     ]) { $1 }
   }
 
-  static let openStep = [
-    "gnustep-openstep.plist", "openstep-plist.plist", "openstep-plist-utf8.plist",
-  ]
+  static let openStep = ["gnustep-openstep.plist", "openstep-plist.plist", "openstep-plist-utf8.plist"]
   static let all =
     openStep + [
       "gnustep-typed.plist", "gnustep-binary.plist", "gnustep-xml.plist", "libplist-binary.plist",
-      "libplist-xml.plist",
-      "plistlib-binary.plist", "plistlib-utf8.plist", "plistlib-utf8-mark.plist",
-      "plistlib-utf16le-mark.plist",
-      "plistlib-utf16be-mark.plist", "plistlib-utf16le.plist", "plistlib-utf16be.plist",
+      "libplist-xml.plist", "plistlib-binary.plist", "plistlib-utf8.plist", "plistlib-utf8-mark.plist",
+      "plistlib-utf16le-mark.plist", "plistlib-utf16be-mark.plist", "plistlib-utf16le.plist",
+      "plistlib-utf16be.plist",
     ]
 
   @Test(arguments: all)
@@ -80,9 +77,7 @@ import Testing
   }
 
   /// GNUstep reads what is written in its forms and in OpenStep's.
-  @Test(arguments: [
-    "gnustep-openstep.plist", "gnustep-typed.plist", "plistlib-binary.plist",
-  ])
+  @Test(arguments: ["gnustep-openstep.plist", "gnustep-typed.plist", "plistlib-binary.plist"])
   func gnustepReadsWhatIsWritten(_ name: String) throws {
     let file = try PropertyListFile(bytes: Self.sample(name))
     let directory = try TemporaryDirectory()

@@ -1,6 +1,7 @@
 import DrydockErrors
 import Formats
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct PropertyListTests {
@@ -94,7 +95,7 @@ import Testing
       ("{a: null}", "t:1:5: a setting cannot be null"), ("{1: x}", "t:1:2: a setting's name is text"),
     ] {
       let node = try #require(try YAMLDocument(text: bad, file: "t").root)
-      #expect { try node.propertyListValue() } throws: { String(describing: $0).hasPrefix(message) }
+      expectError(nil, message) { try node.propertyListValue() }
     }
   }
 }

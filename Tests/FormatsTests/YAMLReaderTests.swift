@@ -1,4 +1,5 @@
 import Formats
+import TestSupport
 import Testing
 
 @Suite struct YAMLReaderTests {
@@ -10,17 +11,15 @@ import Testing
   }
 
   @Test func unknownKeysNameTheNearest() {
-    #expect { try reader("good: 1\nkyes: 2\n", ["keys", "good"]) } throws: {
-      String(describing: $0) == "r.yaml:2:1: unknown key `kyes` in the thing; did you mean `keys`?"
+    expectError(nil, "r.yaml:2:1: unknown key `kyes` in the thing; did you mean `keys`?") {
+      try reader("good: 1\nkyes: 2\n", ["keys", "good"])
     }
-    #expect { try reader("zzz: 2\n", ["keys", "good"]) } throws: {
-      String(describing: $0) == "r.yaml:1:1: unknown key `zzz` in the thing; known here: good, keys"
+    expectError(nil, "r.yaml:1:1: unknown key `zzz` in the thing; known here: good, keys") {
+      try reader("zzz: 2\n", ["keys", "good"])
     }
-    #expect { try reader("true: 2\n", ["keys"]) } throws: {
-      String(describing: $0).hasPrefix("r.yaml:1:1: unknown key `true`")
-    }
-    #expect { try reader("- 2\n", ["keys"]) } throws: {
-      String(describing: $0) == "r.yaml:1:1: the thing is a mapping (`key: value`), not a list"
+    expectError(nil, "r.yaml:1:1: unknown key `true`") { try reader("true: 2\n", ["keys"]) }
+    expectError(nil, "r.yaml:1:1: the thing is a mapping (`key: value`), not a list") {
+      try reader("- 2\n", ["keys"])
     }
   }
 
@@ -38,20 +37,16 @@ import Testing
 
   @Test func wrongTypesSayWhatToDo() throws {
     let reader = try reader("a: yes\nb: 12\nc: replac\n", ["a", "b", "c", "d"])
-    #expect { try reader.boolean("a") } throws: {
-      String(describing: $0) == "r.yaml:1:4: `a` is true or false, not the text `yes`: write true"
+    expectError(nil, "r.yaml:1:4: `a` is true or false, not the text `yes`: write true") {
+      try reader.boolean("a")
     }
-    #expect { try reader.text("b") } throws: {
-      String(describing: $0) == "r.yaml:2:4: `b` is a text, not the integer 12: quote it"
-    }
-    #expect { try reader.choice("c", of: Mode.self) } throws: {
-      String(describing: $0)
-        == "r.yaml:3:4: `c` of the thing is one of fail, keep, replace, not the text `replac`; "
+    expectError(nil, "r.yaml:2:4: `b` is a text, not the integer 12: quote it") { try reader.text("b") }
+    expectError(
+      nil,
+      "r.yaml:3:4: `c` of the thing is one of fail, keep, replace, not the text `replac`; "
         + "did you mean `replace`?"
-    }
-    #expect { try reader.required("d") } throws: {
-      String(describing: $0) == "r.yaml:1:1: the thing needs the key `d`"
-    }
+    ) { try reader.choice("c", of: Mode.self) }
+    expectError(nil, "r.yaml:1:1: the thing needs the key `d`") { try reader.required("d") }
   }
 
   @Test func nearestWords() {
