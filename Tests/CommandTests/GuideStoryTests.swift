@@ -42,15 +42,15 @@ import Testing
     drydock release 4.0.0
     """
 
-  /// The first block of the guide makes the containers.
+  /// The first script of the guide makes the containers.
   private static let fleet: String = {
-    let path = Sandbox.repository + "/Sources/Drydock/Drydock.docc/Fleets.md"
+    let path = Sandbox.repository + "/Sources/Drydock/Drydock.docc/CommandLine.md"
     let parts = ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").components(separatedBy: "```")
     return "cd trips\n" + (parts.first { $0.hasPrefix("sh\n") }?.dropFirst(3) ?? "exit 1")
   }()
 
   @Test func `The guide to imports goes as it is written`() throws {
-    let story = try GuideStory("ImportingContainers")
+    let story = try GuideStory("Inspecting#Importing")
     #expect(story.parts.count >= 3)
     try sandbox.shell(
       """
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func `The guide to signatures goes as it is written`() throws {
-    let story = try GuideStory("Encryption#Signing archives")
+    let story = try GuideStory("Security#Signing archives")
     #expect(story.parts.count >= 4)
     try sandbox.create("signing/Notes", version: 4)
     try sandbox.write("signing/drydock.yaml", "app: com.example.notes\n")
@@ -74,7 +74,7 @@ import Testing
   @Test(arguments: [
     ("GettingStarted#Your first migration", ""), ("GettingStarted#An app that counts its own versions", ""),
     ("RollingBack#When a migration went wrong", Self.released),
-    ("Fleets", Self.fleet),
+    ("CommandLine#Many containers", Self.fleet),
     (
       "Stores#Settings",
       "cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada; \"$DRYDOCK\" init Ada"

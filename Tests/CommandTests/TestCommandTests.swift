@@ -89,7 +89,7 @@ import Testing
 
   @Test func `The pipelines of the guide run commands that exist, and find their reports`() throws {
     let guide = try String(
-      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
+      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Fixtures.md", encoding: .utf8)
     let commands = Set(guide.matches(of: /(?m)^ +(?:run:|-) (drydock .*)$/).map { String($0.output.1) })
     #expect(commands.count == 2)
     let path = (sandbox.program as NSString).deletingLastPathComponent

@@ -6,7 +6,7 @@ import DrydockErrors
 import FileSystem
 
 /// Decides what a restore does, path by path before anything is staged. Numbers in comments are those of
-/// the rules in the guide "Restoring".
+/// the rules in the guide "Rolling back and restoring".
 struct RestorePlan {
   /// What it does; all else is only for deciding.
   private(set) var changes: RestoreChanges
