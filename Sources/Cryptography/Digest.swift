@@ -61,6 +61,7 @@ extension SHA256 {
   /// The 32 bytes of a SHA-256. As text, and in JSON, 64 lower-case hexadecimal digits.
   package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
     package static let byteCount = 32
+    package static let zero = Digest(first32: Array(repeating: 0, count: byteCount))
 
     // Four words instead of an array, since a million entries have a million digests.
     private let words: (UInt64, UInt64, UInt64, UInt64)

@@ -48,5 +48,16 @@ import Testing
     #expect(Array(list) == paths && list == PathList(paths) && list != PathList(paths.dropLast()))
     list.sort()
     #expect(Array(list) == paths.sorted())
+    let others = try Self.paths(&random).sorted()
+    list.merge(PathList(others))
+    #expect(Array(list) == (paths + others).sorted())
+    for part in [PathList(), PathList(others)] {
+      var merged = part
+      merged.merge(PathList())
+      #expect(merged == part)
+      merged = PathList()
+      merged.merge(part)
+      #expect(merged == part)
+    }
   }
 }

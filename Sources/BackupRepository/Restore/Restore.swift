@@ -86,7 +86,7 @@ package enum Restore {
     _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions()
   ) throws -> RestoreReport {
     try RestorePlan(archive, DiscardedStage(on: container, options: options.transaction), options).changes
-      .report
+      .finished()
   }
 
   package static func summary(_ header: Archive.Header) -> String {
@@ -162,7 +162,7 @@ package enum Restore {
         try staged.putDirectory(at: entry.path, metadata: metadata)
       }
     }
-    var report = changes.report
+    var report = changes.finished()
     report.bytesRead = archive.bytesRead
     report.keptValues = keptValues
     report.deviceSettings = changes.contents.paths.filter { isBound($0, in: staged) }

@@ -13,6 +13,9 @@ struct RestoreChanges {
   var directories: [ManifestEntry] = []
   /// Live paths that are removed, the deepest first.
   var removals: [ContainerPath] = []
+  /// Sorted, the paths that come back without being among the contents.
+  var others = PathList()
+  /// Without the paths that come back: see ``finished()``.
   var report = RestoreReport()
   /// Nil when nothing is to be decided about the vault.
   var vault: VaultPlan?
@@ -20,6 +23,15 @@ struct RestoreChanges {
   var members: [ExpectedMembers]
   /// The vault's file in the archive, with its content, when the container has another one.
   var vaultEntry: ManifestEntry?
+
+  /// The report. Only at the end: until then, a second list of all contents would take as much as the first one.
+  func finished() -> RestoreReport {
+    var report = report
+    report.restored = contents.paths
+    report.restored.sort()
+    report.restored.merge(others)
+    return report
+  }
 
   /// Whether every content of an archive of the chain is read.
   func readsAll(of part: Int, _ archive: Archive) -> Bool {

@@ -91,7 +91,7 @@ struct RestorePlan {
       ([path] + path.ancestors).contains { left.contains($0) || externalData.contains($0) }
         || DatabaseUnit.main(ofSidecar: path).map(left.contains) ?? false
     }
-    changes.report.restored = PathList(changes.report.restored.filter { !left.contains($0) })
+    changes.others = PathList(changes.others.filter { !left.contains($0) })
     changes.report.removed = changes.removals.sorted()
   }
 
@@ -207,7 +207,7 @@ struct RestorePlan {
     if entry.kind == .directory {
       changes.directories.append(
         try withheld(entry, hasContent: present == .directory || entry.path.isRoot))
-      if !entry.path.isRoot, present != .directory { changes.report.restored.append(entry.path) }
+      if !entry.path.isRoot, present != .directory { changes.others.append(entry.path) }
       return
     }
     // What was a hard link to something that is not restored, and has another inode by now, is compared as a separate file.
@@ -228,10 +228,8 @@ struct RestorePlan {
       changes.report.unchanged += 1
     case .otherAttributes:
       changes.attributes.append(try withheld(entry, hasContent: true))
-      changes.report.restored.append(entry.path)
-    case .other:
-      try bringBack(try withheld(entry), place)
-      changes.report.restored.append(entry.path)
+      changes.others.append(entry.path)
+    case .other: try bringBack(try withheld(entry), place)
     }
   }
 
@@ -252,11 +250,11 @@ struct RestorePlan {
       for above in path.ancestors {
         guard let directory = missing.removeValue(forKey: above) else { continue }
         changes.directories.append(try withheld(directory))
-        changes.report.restored.append(above)
+        changes.others.append(above)
       }
     }
     changes.directories.sort { $0.path < $1.path }
-    changes.report.restored.sort()
+    changes.others.sort()
     changes.report.withoutSetID.sort()
   }
 
@@ -266,14 +264,20 @@ struct RestorePlan {
   }
 
   private mutating func bringBack(_ entry: ManifestEntry, _ place: (part: Int, row: Int64)) throws {
-    if entry.kind == .symbolicLink { return changes.symbolicLinks.append(entry) }
+    if entry.kind == .symbolicLink { return appendLink(entry) }
     guard let first = entry.hardLink else { return changes.contents.append(entry, place, of: archive) }
     if isRestored(first) {
       movedFirsts.insert(first)
       changes.links.append(entry)
+      changes.others.append(entry.path)
     } else {
       changes.contents.append(changed: try own(entry), of: archive)
     }
+  }
+
+  private mutating func appendLink(_ entry: ManifestEntry) {
+    changes.symbolicLinks.append(entry)
+    changes.others.append(entry.path)
   }
 
   /// Whether a path gets what the archive has there; a vault may come back changed.
@@ -301,9 +305,8 @@ struct RestorePlan {
     switch plan.action {
     case .put:
       entry.kind == .symbolicLink
-        ? changes.symbolicLinks.append(entry) : changes.contents.append(changed: entry, of: archive)
-      changes.report.restored.append(entry.path)
-    case .write, .remove: changes.report.restored.append(entry.path)
+        ? appendLink(entry) : changes.contents.append(changed: entry, of: archive)
+    case .write, .remove: changes.others.append(entry.path)
     case .nothing: if plan.report.notRestored.isEmpty { changes.report.unchanged += 1 }
     }
     (changes.vault, changes.report.vault, changes.report.vaultOrigin) = (plan, plan.report, plan.origin)
@@ -317,7 +320,7 @@ struct RestorePlan {
     case .remove: changes.removals.append(path)
     case .write:
       preserve(path, nil)
-      changes.report.restored.append(path)
+      changes.others.append(path)
     case .nothing, .put: preserve(path, nil)
     }
     (changes.vault, changes.report.vault) = (plan, plan.report)

@@ -69,10 +69,6 @@ extension ChangeRecords {
     after.metadata.modified = time
     append(ChangeRecord(path: directory, granularity: .directory, before: before, after: after))
   }
-
-  private static func name(_ prefix: String, _ number: Int) -> ContainerPath {
-    ContainerPath(name: Array("\(prefix)-\(number)".utf8))
-  }
 }
 
 extension NodeRecord {

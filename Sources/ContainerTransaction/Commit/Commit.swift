@@ -73,7 +73,9 @@ struct Commit {
   private func revalidate() throws {
     guard let index else { return }
     // What became immutable was linked just now, perhaps, but could not be removed with the old tree.
-    if let moved = try index.firstDifference(in: staged.live, byChangeTime: index.unlinked(undo.changed)) {
+    if let moved = try index.firstDifference(
+      in: staged.live, byChangeTime: index.unlinked(undo.own.lazy.map(\.path)))
+    {
       throw changed(moved)
     }
     if !creates { try requireSameRoot(.root, at: staged.container.root) }
@@ -156,7 +158,7 @@ extension Commit {
   /// so that it shows later is left to the later checks.
   func requireNoQuietEdit() throws {
     guard let index else { return }
-    for path in undo.touched.sorted() {
+    for path in undo.touched {
       guard let seen = index[path], seen.type != .directory, let now = try staged.live.status(path)
       else { continue }
       if now.isSame(as: seen) && !now.isSame(as: seen, byChangeTime: true) { throw changed(path) }

@@ -79,11 +79,10 @@ struct CommitCompletion {
       try moveState(from: old.directory(.group(group.id)), to: live.directory(.group(group.id)))
     }
     let index = index.below(place, of: container, groups: Set(groups.map(\.id)))
-    let touched = Set(undo.touched.map { $0.rebased(from: place, to: .root) })
-    let marked = undo.changes.filter { $0.granularity == .database }.map(\.path)
-    let unmarked = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
+    let unmarked = undo.own.lazy.filter { $0.granularity != .database }
     return try ConcurrentChanges(
-      old: old, new: live, index: index, touched: touched, byChangeTime: index.unlinked(Set(unmarked)),
+      old: old, new: live, index: index, isTouched: { undo.touches($0.rebased(from: .root, to: place)) },
+      byChangeTime: index.unlinked(unmarked.map { $0.path.rebased(from: place, to: .root) }),
       isLate: isRecovery
     ) {
       try kept.keep($0.rebased(from: .root, to: place), in: old, as: $0)

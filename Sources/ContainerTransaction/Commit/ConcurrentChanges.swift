@@ -15,8 +15,8 @@ struct ConcurrentChanges {
   let old, new: Directory
   /// The old tree as the transaction saw it.
   let index: TreeIndex
-  /// The paths that the transaction changed, with all sidecars of databases it changed.
-  let touched: Set<ContainerPath>
+  /// Whether the transaction changed a path, or the database that it is a sidecar of.
+  let isTouched: (ContainerPath) -> Bool
   /// Those of them whose change time counts: neither were they marked as replaced, nor linked.
   let byChangeTime: Set<ContainerPath>
   /// Other programs may have used the new tree already: the process that put it there was killed.
@@ -39,7 +39,7 @@ struct ConcurrentChanges {
     for path in differences {
       let isNew = index[path] == nil
       if present[path]?.type == .directory, isNew || index[path]?.type == .directory,
-        !touched.contains(path), let metadata = try old.metadata(path)
+        !isTouched(path), let metadata = try old.metadata(path)
       {
         directories.append((path, metadata, isNew))
       }
@@ -51,7 +51,7 @@ struct ConcurrentChanges {
       case (let seen?, let now?):
         if now.identity == seen.identity && now.type == .directory { continue }
         // Changed in place: an untouched inode is the new tree's own already.
-        if now.identity == seen.identity && !touched.contains(path) { continue }
+        if now.identity == seen.identity && !isTouched(path) { continue }
         if try !apply(path, now, replacing: seen) { conflicts.append(path) }
       case (nil, nil): continue
       }
@@ -77,7 +77,7 @@ struct ConcurrentChanges {
   private func apply(
     _ path: ContainerPath, _ status: FileStatus, replacing seen: FileStatus?
   ) throws -> Bool {
-    guard !touched.contains(path), try new.status(path.parent)?.type == .directory else { return false }
+    guard !isTouched(path), try new.status(path.parent)?.type == .directory else { return false }
     // The main file is one and the same in both trees. If it is not what it was, a program may have gone on with it since,
     // and the log is older than it.
     if isLate, let main = path.mainOfLog, let seen = index[main], seen.type == .file,
@@ -113,7 +113,7 @@ struct ConcurrentChanges {
 
   /// The app removed it: the new tree's link to the same inode goes too.
   private func removeAlike(_ path: ContainerPath, _ seen: FileStatus) throws {
-    guard !touched.contains(path), let target = try new.status(path) else { return }
+    guard !isTouched(path), let target = try new.status(path) else { return }
     if seen.type == .directory {
       guard target.type == .directory else { return }
       do {

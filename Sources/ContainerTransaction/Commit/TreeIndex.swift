@@ -136,8 +136,8 @@ struct TreeIndex: Sendable {
 
   /// Those of the replaced paths whose change time only another process can have moved: what replaces them has another
   /// inode, and the commit links theirs nowhere. One that has another name in the container, which stays, is linked.
-  func unlinked(_ replaced: Set<ContainerPath>) -> Set<ContainerPath> {
-    let files = replaced.filter { path in self[path].map { $0.type != .directory } ?? false }
+  func unlinked(_ replaced: some Sequence<ContainerPath>) -> Set<ContainerPath> {
+    let files = Set(replaced.lazy.filter { path in self[path].map { $0.type != .directory } ?? false })
     let inodes = Set(files.compactMap { self[$0]?.identity })
     var linked: Set<FileIdentity> = []
     for (path, status) in self where inodes.contains(status.identity) && !files.contains(path) {

@@ -124,8 +124,8 @@ struct Overlay: Sendable {
   /// A node as it is stored: there may be a million.
   private enum Stored {
     case removed
-    /// A file that was put with many others: its place in ``made``, and its name in the stage.
-    case bulk(made: UInt32, folder: UInt32, name: UInt32, isDatabase: Bool)
+    /// A file that was put with many others: its place in ``made``, which is also its name, and its folder in the stage.
+    case bulk(made: UInt32, folder: UInt32, isDatabase: Bool)
     /// Its place in ``others``.
     case other(UInt32)
   }
@@ -147,18 +147,18 @@ struct Overlay: Sendable {
     case nil: return nil
     case .removed?: return .removed
     case .other(let place)?: return others[Int(place)]
-    case .bulk(let place, let folder, let name, let isDatabase)?:
+    case .bulk(let place, let folder, let isDatabase)?:
       let record = made[place]
       return .inode(
         StagedInode(
-          name: Stage.name(folder).appending(name: Stage.name(name).bytes), type: record.type,
+          name: Stage.name(folder).appending(name: Stage.name(place).bytes), type: record.type,
           digest: record.digest, made: (record.metadata, record.size, isDatabase)))
     }
   }
 
   /// The record in ``made`` of a file that was put with many others, unless it was changed since.
   func recordNumber(of path: ContainerPath) -> UInt32? {
-    guard case .bulk(let place, _, _, _)? = nodes[path] else { return nil }
+    guard case .bulk(let place, _, _)? = nodes[path] else { return nil }
     return place
   }
 
@@ -179,12 +179,10 @@ struct Overlay: Sendable {
   /// Sets a file that was put with many others.
   ///
   /// - Parameters:
-  ///   - place: its record in ``made``.
+  ///   - place: its record in ``made``, and its name.
   ///   - folder: where it is in the stage.
-  mutating func set(
-    _ place: UInt32, in folder: UInt32, as name: UInt32, isDatabase: Bool, at path: ContainerPath
-  ) {
-    nodes[path] = .bulk(made: place, folder: folder, name: name, isDatabase: isDatabase)
+  mutating func set(_ place: UInt32, in folder: UInt32, isDatabase: Bool, at path: ContainerPath) {
+    nodes[path] = .bulk(made: place, folder: folder, isDatabase: isDatabase)
   }
 
   func children(of path: ContainerPath) -> [ContainerPath] { nodes.children(of: path) }

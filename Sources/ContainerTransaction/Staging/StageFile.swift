@@ -155,9 +155,10 @@ extension StagedContainer {
     }
     stage.directory.spreadDirectories()
     let folders = groups.map { _ in stage.newNumber() }
-    // By the files' numbers: the record of each, where it is, and whether it is a database.
-    typealias File = (record: UInt32, folder: UInt32, isDatabase: Bool)
-    let none: File = (0, 0, false)
+    // By the files' numbers: where each is, and whether it is a database. The number of its record is its name.
+    typealias File = (folder: UInt32, isDatabase: Bool)
+    let none: File = (0, false)
+    let first = stage.overlay.made.reserve(paths.count)
     let made = Mutex((records: stage.overlay.made, files: Array(repeating: none, count: paths.count)))
     stage.overlay.made = NodeTable()
     let hasFailed = Atomic(false)
@@ -170,12 +171,15 @@ extension StagedContainer {
           let target = try directory.directory(folder)
           let filler = try filler(group)
           for file in group where !hasFailed.load(ordering: .relaxed) {
-            let name = Stage.name(file)
+            let name = Stage.name(first + file)
             let new = try filler(Int(file))
             let metadata = try StageFile.make(name, in: target, new.metadata, fill: new.fill)
             let record = NodeRecord(
               type: .file, metadata: metadata ?? new.metadata, size: new.size, digest: new.digest)
-            made.withLock { $0.files[Int(file)] = ($0.records.append(record), number, new.isDatabase) }
+            made.withLock {
+              $0.records[first + file] = record
+              $0.files[Int(file)] = (number, new.isDatabase)
+            }
           }
         } catch {
           hasFailed.store(true, ordering: .relaxed)
@@ -194,8 +198,7 @@ extension StagedContainer {
     for (number, path) in paths.enumerated() {
       let file = files.files[number]
       try prepareReplacement(of: path, isLive: live.status(of: path) != nil)
-      stage.overlay.set(
-        file.record, in: file.folder, as: UInt32(number), isDatabase: file.isDatabase, at: path)
+      stage.overlay.set(first + UInt32(number), in: file.folder, isDatabase: file.isDatabase, at: path)
     }
   }
 }

@@ -1,12 +1,12 @@
 import FileSystem
 
-/// Change records, sorted by path, parents first. There may be a million: one of a new file takes about 40 bytes besides its
-/// name, or 100 when its node is stored here. They are read by number, in parts and from the end, and keep the order of
+/// Change records, sorted by path, parents first. There may be a million: one of a new file takes 16 bytes besides its name,
+/// or 64 when its node is stored here. They are read by number, in parts and from the end, and keep the order of
 /// the file that they are in: so the paths are a `PathList`, and not a `PathTable`.
 struct ChangeRecords: Sendable {
-  /// The places of nodes and names; see ``node(_:)`` and ``name(_:_:)``.
+  /// The places of nodes, see ``node(_:)``, and whether names have the usual form.
   private typealias Packed = (
-    before: UInt32, after: UInt32, kept: UInt32, settingsAfter: UInt32, granularity: ChangeRecord.Granularity
+    before: UInt32, after: UInt32, isKept: Bool, hasSettingsAfter: Bool, granularity: ChangeRecord.Granularity
   )
 
   private var paths = PathList()
@@ -14,11 +14,11 @@ struct ChangeRecords: Sendable {
   private var nodes = NodeTable()
   /// The nodes of another owner, which are not stored twice.
   private let shared: NodeTable
-  /// Names that do not have the usual form.
-  private var names: [ContainerPath] = []
+  /// By the numbers of changes, the names that do not have the usual form.
+  private var names: [Int: (kept: ContainerPath?, settingsAfter: ContainerPath?)] = [:]
   private var isSorted = true
 
-  /// Marks a node's place in ``shared``, and a name's place in ``names``.
+  /// Marks a node's place in ``shared``.
   private static let mark: UInt32 = 1 << 31
 
   init(sharing nodes: NodeTable = NodeTable()) { shared = nodes }
@@ -30,15 +30,19 @@ struct ChangeRecords: Sendable {
 
   /// - Parameter number: of what is after the change, when that is shared.
   mutating func append(_ change: ChangeRecord, sharedAfter number: UInt32? = nil) {
-    var new: Packed = (0, 0, 0, 0, change.granularity)
+    let count = count
+    let isKept = change.kept.map { $0 == Self.name("before", count) } ?? false
+    let hasSettingsAfter = change.settingsAfter.map { $0 == Self.name("after", count) } ?? false
+    var new: Packed = (0, 0, isKept, hasSettingsAfter, change.granularity)
+    if !(isKept || change.kept == nil) || !(hasSettingsAfter || change.settingsAfter == nil) {
+      names[count] = (change.kept, change.settingsAfter)
+    }
     if let before = change.before { new.before = nodes.append(before) + 1 }
     if let number {
       new.after = Self.mark | number
     } else if let after = change.after {
       new.after = nodes.append(after) + 1
     }
-    new.kept = place(change.kept, "before-")
-    new.settingsAfter = place(change.settingsAfter, "after-")
     if let last = paths.last, change.path < last { isSorted = false }
     paths.append(change.path)
     packed.append(new)
@@ -49,21 +53,9 @@ struct ChangeRecords: Sendable {
     return place & Self.mark != 0 ? shared[place & ~Self.mark] : nodes[place - 1]
   }
 
-  private mutating func place(_ name: ContainerPath?, _ prefix: String) -> UInt32 {
-    guard let name else { return 0 }
-    if let number = UInt32(name.nameString.dropFirst(prefix.count)), number < Self.mark - 1,
-      self.name(number + 1, prefix) == name
-    {
-      return number + 1
-    }
-    names.append(name)
-    return Self.mark | UInt32(names.count - 1)
-  }
-
-  private func name(_ place: UInt32, _ prefix: String) -> ContainerPath? {
-    if place == 0 { return nil }
-    if place & Self.mark != 0 { return names[Int(place & ~Self.mark)] }
-    return ContainerPath(name: Array("\(prefix)\(place - 1)".utf8))
+  /// The usual name of a file of a change in the entry's folder.
+  static func name(_ prefix: String, _ number: Int) -> ContainerPath {
+    ContainerPath(name: Array("\(prefix)-\(number)".utf8))
   }
 
   /// The change of a path.
@@ -79,11 +71,11 @@ extension ChangeRecords: RandomAccessCollection {
   var endIndex: Int { packed.count }
 
   subscript(position: Int) -> ChangeRecord {
-    let change = packed[position]
+    let (change, names) = (packed[position], names.isEmpty ? nil : names[position])
     return ChangeRecord(
       path: paths[position], granularity: change.granularity, before: node(change.before),
-      after: node(change.after), kept: name(change.kept, "before-"),
-      settingsAfter: name(change.settingsAfter, "after-"))
+      after: node(change.after), kept: change.isKept ? Self.name("before", position) : names?.kept,
+      settingsAfter: change.hasSettingsAfter ? Self.name("after", position) : names?.settingsAfter)
   }
 }
 

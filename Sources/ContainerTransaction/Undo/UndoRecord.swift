@@ -48,18 +48,22 @@ extension UndoRecord {
     }
   }
 
-  /// The paths that the transaction itself changed; a directory whose names changed is not among them.
-  var changed: Set<ContainerPath> {
-    Set(changes.filter { !($0.granularity == .directory && $0.before != nil && $0.after != nil) }.map(\.path))
+  /// The changes that the transaction itself made: a directory whose names changed is not among them. There is no set of
+  /// them or of their paths: one of a million takes 600 MB.
+  var own: some Sequence<ChangeRecord> { changes.lazy.filter(\.isOwn) }
+
+  /// The paths of these, with a database's sidecars, also those that stay.
+  var touched: some Sequence<ContainerPath> {
+    own.lazy.flatMap { change in
+      let suffixes = change.granularity == .database ? DatabaseFormat.sidecarSuffixes : []
+      return [change.path] + suffixes.map(change.path.withSuffix)
+    }
   }
 
-  /// The same, with a database's sidecars, also those that stay.
-  var touched: Set<ContainerPath> {
-    var touched = changed
-    for change in changes where change.granularity == .database && touched.contains(change.path) {
-      for suffix in DatabaseFormat.sidecarSuffixes { touched.insert(change.path.withSuffix(suffix)) }
-    }
-    return touched
+  /// Whether a path is one of ``touched``.
+  func touches(_ path: ContainerPath) -> Bool {
+    if changes[path]?.isOwn == true { return true }
+    return DatabaseUnit.main(ofSidecar: path).map { changes[$0]?.granularity == .database } ?? false
   }
 }
 
@@ -101,6 +105,8 @@ struct ChangeRecord: Codable, Sendable {
   var kept: ContainerPath?
   /// The name of a copy of the new settings file or vault there, so that keys or items can be compared later.
   var settingsAfter: ContainerPath?
+
+  fileprivate var isOwn: Bool { !(granularity == .directory && before != nil && after != nil) }
 
   /// The names of its files in the entry's folder.
   var files: [ContainerPath] { [kept, settingsAfter].compactMap { $0 } }
