@@ -22,6 +22,9 @@ package struct SQLScript: Sendable {
   /// Whether it consists of white space, comments and semicolons.
   package var isBlank: Bool { word(from: 0) == bytes.count }
 
+  /// Whether its statements may use or change the state of a connection.
+  package var usesConnection: Bool { SQLTokens(bytes).useConnection }
+
   /// The first word at or after an offset: past white space, semicolons and comments.
   package func word(from offset: Int) -> Int {
     var tokens = SQLTokens(bytes, from: offset)
@@ -50,11 +53,13 @@ package struct SQLScript: Sendable {
   /// The first statement at or after an offset; nil when there is none. Its end follows the rule of SQLite's
   /// `sqlite3_complete`: a trigger contains semicolons, and ends with `; END;`.
   package func statement(from offset: Int) -> SQLStatement? {
-    let start = word(from: offset)
-    var tokens = SQLTokens(bytes, from: start)
-    guard let first = tokens.next() else { return nil }
+    var tokens = SQLTokens(bytes, from: offset)
+    var next = tokens.next()
+    while next?.isSign(";") == true { next = tokens.next() }
+    guard let first = next else { return nil }
+    guard first.isWord("CREATE") else { return statement(first, to: tokens.skipStatement()) }
     var (end, before, last) = (bytes.count, first, first)
-    var head: [SQLToken]? = first.isWord("CREATE") ? [] : nil
+    var head: [SQLToken]? = []
     var isTrigger = false
     while let token = tokens.next() {
       if let words = head {
@@ -69,6 +74,11 @@ package struct SQLScript: Sendable {
       }
       (before, last) = (last, token)
     }
+    return statement(first, to: end)
+  }
+
+  private func statement(_ first: SQLToken, to end: Int) -> SQLStatement {
+    let start = first.range.lowerBound
     return SQLStatement(
       text: String(decoding: bytes[start..<end], as: UTF8.self), offset: start, end: end, first: first)
   }

@@ -13,10 +13,13 @@ package struct SQLStatement {
   package let offset, end: Int
   /// Its first word, in capitals.
   package let verb: String
+  /// Whether it only reads and writes rows. Such a statement defines nothing and neither begins nor ends a transaction.
+  package let isAboutRows: Bool
 
   package init(text: String, offset: Int, end: Int, first: SQLToken?) {
     (self.text, self.offset, self.end) = (text, offset, end)
     verb = first?.kind == .word ? String(first?.text.prefix(16) ?? "").uppercased() : ""
+    isAboutRows = Self.verbsOfRows.contains(verb)
   }
 
   /// A statement that is in no script.
@@ -28,9 +31,6 @@ package struct SQLStatement {
   private var tokens: [SQLToken] { SQLToken.all(in: text) }
   /// The bare words, in capitals.
   private var words: [String] { tokens.filter { $0.kind == .word }.map { $0.text.uppercased() } }
-
-  /// Whether it only reads and writes rows. Such a statement defines nothing and neither begins nor ends a transaction.
-  package var isAboutRows: Bool { Self.verbsOfRows.contains(verb) }
 
   /// Whether the statement creates, changes or drops tables and other parts of a schema.
   package var definesSchema: Bool { ["CREATE", "ALTER", "DROP"].contains(verb) }

@@ -53,7 +53,8 @@ package struct SQLToken: Sendable {
 
   /// Whether it is this keyword, given in capitals.
   package func isWord(_ word: String) -> Bool {
-    kind == .word && range.count == word.utf8.count && text.uppercased() == word
+    guard kind == .word, range.count == word.utf8.count else { return false }
+    return zip(bytes[range], word.utf8).allSatisfy { ($0.isLetter ? $0 & 0xDF : $0) == $1 }
   }
 
   package func isSign(_ sign: UnicodeScalar) -> Bool {
@@ -68,16 +69,33 @@ package struct SQLTokens: Sequence, IteratorProtocol {
   private let withSpace: Bool
   private var depth = 0
 
-  /// Where the lines start whose first word begins a comment to the end of the line, unless that is inside of a block
-  /// comment or a quoted text.
-  package static func commentLines(in bytes: [UInt8]) -> Set<Int> {
-    var starts: Set<Int> = []
-    for token in SQLTokens(bytes, withSpace: true)
-    where token.kind == .comment && bytes[token.range.lowerBound] == UInt8(ascii: "-") {
-      let before = bytes[..<token.range.lowerBound].lastIndex { $0 != 0x20 && $0 != 0x09 } ?? -1
-      if before < 0 || bytes[before] == UInt8(ascii: "\n") { starts.insert(before + 1) }
+  /// The lines whose first word begins a comment to the end of the line, unless that is inside of a block comment or a quoted
+  /// text: their numbers from 1 on, and their bytes without the line feed.
+  package static func commentLines(in bytes: [UInt8]) -> [(number: Int, line: Range<Int>)] {
+    var (tokens, number, counted) = (SQLTokens(bytes), 1, 0)
+    var lines: [(number: Int, line: Range<Int>)] = []
+    while tokens.index < bytes.count {
+      let start = tokens.index
+      guard tokens.skip() == .comment, bytes[start] == UInt8(ascii: "-") else { continue }
+      let before = bytes[..<start].lastIndex { $0 != 0x20 && $0 != 0x09 } ?? -1
+      guard before < 0 || bytes[before] == UInt8(ascii: "\n") else { continue }
+      for index in counted..<(before + 1) where bytes[index] == UInt8(ascii: "\n") { number += 1 }
+      counted = before + 1
+      lines.append((number, counted..<tokens.index))
     }
-    return starts
+    return lines
+  }
+
+  /// Goes past the next semicolon, or to the end of the text.
+  ///
+  /// - Returns: where that is.
+  mutating func skipStatement() -> Int {
+    // Without tokens, each of which would hold the text: a script may have a million statements.
+    while index < bytes.count {
+      let start = index
+      if skip() == .sign, bytes[start] == UInt8(ascii: ";") { break }
+    }
+    return index
   }
 
   package init(_ bytes: [UInt8], from start: Int = 0, withSpace: Bool = false) {
@@ -144,3 +162,24 @@ package struct SQLTokens: Sequence, IteratorProtocol {
     byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$") || byte.isDigit || byte.isLetter || byte >= 0x80
   }
 }
+
+extension Sequence<SQLToken> {
+  /// Whether statements may use or change the state of a connection, which a new one would not have: its settings, temporary
+  /// tables and attached files, and what it counts. By the words alone: a column or a text may have such a name.
+  package var useConnection: Bool {
+    var isSetting = false
+    for token in self where token.kind != .sign {
+      let word = token.text.uppercased()
+      // These two are in the file.
+      if isSetting, word != "USER_VERSION", word != "APPLICATION_ID" { return true }
+      isSetting = word == "PRAGMA"
+      if wordsOfConnections.contains(word) { return true }
+    }
+    return false
+  }
+}
+
+private let wordsOfConnections: Set = [
+  "TEMP", "TEMPORARY", "SQLITE_TEMP_SCHEMA", "SQLITE_TEMP_MASTER", "ATTACH", "DETACH", "ANALYZE", "CHANGES",
+  "TOTAL_CHANGES", "LAST_INSERT_ROWID",
+]

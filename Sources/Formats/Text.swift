@@ -92,6 +92,25 @@ package enum TextFile {
     }
   }
 
+  /// The number of the first line with the marker of a merge conflict: one of these characters seven times, and nothing or a
+  /// space after it.
+  package static func conflictLine(in bytes: [UInt8], marks: String) -> Int? {
+    let marks = Array(marks.utf8)
+    return bytes.withUnsafeBufferPointer { bytes in
+      var (start, number) = (0, 1)
+      while start + 7 <= bytes.count {
+        if marks.contains(bytes[start]), bytes[start..<start + 7].allSatisfy({ $0 == bytes[start] }),
+          start + 7 == bytes.count || [0x20, 0x0D, 0x0A].contains(bytes[start + 7])
+        {
+          return number
+        }
+        guard let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+        (start, number) = (end + 1, number + 1)
+      }
+      return nil
+    }
+  }
+
   /// With a line feed for each CRLF.
   package static func normalized(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.contains(0x0D) else { return bytes }

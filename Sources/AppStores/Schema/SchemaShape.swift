@@ -187,6 +187,8 @@ package final class SchemaObject: Sendable {
   let counts: [String: Int]
   /// The tables that its foreign keys refer to, in their order.
   package let parents: [String]
+  /// Whether it may use the state of a connection, such as `changes()`.
+  package let usesConnection: Bool
 
   package var name: String { definition.name.text }
   package var table: String { definition.table.text }
@@ -250,6 +252,7 @@ package final class SchemaObject: Sendable {
     self.definition = definition
     let (name, sql) = (definition.name.text, definition.sql.text)
     let tokens = SQLToken.all(in: sql)
+    usesConnection = tokens.useConnection
     // Words in capitals, names without their quotes, one blank between the tokens.
     let text = tokens.map { $0.kind == .string ? "'\($0.text)'" : $0.text.uppercased() }
       .joined(separator: " ")
@@ -261,13 +264,15 @@ package final class SchemaObject: Sendable {
     }
     let words = tokens.filter { $0.kind == .word }.map { $0.text.uppercased() }
     counts = Dictionary(uniqueKeysWithValues: Self.words.map { word in (word, words.count { $0 == word }) })
-    let (found, parents) = try Self.parts(ofTable: name, db)
+    let (found, parents) = try Self.parts(ofTable: name, db, words)
     parts = Dictionary(found.map { ($0.place.lowercased(), $0) }) { first, _ in first }
     self.parents = parents
   }
 
+  /// - Parameter words: of its definition, in capitals: most tables have no foreign key and no UNIQUE, and a query costs
+  ///   more than to look for the word.
   private static func parts(
-    ofTable name: String, _ db: Database
+    ofTable name: String, _ db: Database, _ words: [String]
   ) throws -> (parts: [Part], parents: [String]) {
     var parts: [Part] = [("table \(name)", "a table")]
     // Of the database itself: a temporary table may have the same name.
@@ -286,7 +291,8 @@ package final class SchemaObject: Sendable {
     var keys: [Int: (from: [String], to: [String], rest: String)] = [:]
     var parents: [String] = []
     let sql = "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq"
-    for row in try Row.fetchAll(db, sql: sql, arguments: [name]) {
+    let hasKeys = words.contains("REFERENCES")
+    for row in hasKeys ? try Row.fetchAll(db, sql: sql, arguments: [name]) : [] {
       parents.append(row["table"])
       let rest: String =
         "to \(row["table"] as String) ON DELETE \(row["on_delete"] as String) ON UPDATE \(row["on_update"] as String)"
@@ -301,7 +307,8 @@ package final class SchemaObject: Sendable {
         ))
     }
     let indexes = "SELECT name FROM pragma_index_list(?, 'main') WHERE origin = 'u'"
-    for index in try String.fetchAll(db, sql: indexes, arguments: [name]) {
+    let hasUnique = words.contains("UNIQUE")
+    for index in hasUnique ? try String.fetchAll(db, sql: indexes, arguments: [name]) : [] {
       let sql = """
         SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(?, 'main') ORDER BY seqno)
         """

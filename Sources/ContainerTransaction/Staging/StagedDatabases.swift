@@ -5,6 +5,22 @@ import FileSystem
 import Foundation
 import GRDB
 
+/// A connection to a staged database for consecutive changes. Its owner closes it before anything else looks at the
+/// database.
+package final class StagedConnection {
+  fileprivate typealias Open = (queue: DatabaseQueue, name: ContainerPath, isLogged: Bool)
+  fileprivate var open: Open? { didSet { if open != nil { openings += 1 } } }
+  /// How often it was opened: what was known of the database before is not known of another one.
+  package private(set) var openings = 0
+
+  package init() {}
+
+  fileprivate func take() -> Open? {
+    defer { open = nil }
+    return open
+  }
+}
+
 extension StagedContainer {
   package func isDatabase(_ path: ContainerPath) throws -> Bool { try databaseUnit(at: path) != nil }
 
@@ -111,11 +127,44 @@ extension StagedContainer {
   ///
   /// - Parameter keepsJournal: false for a body that throws whatever fails in it, and takes nothing back by itself: then
   ///   SQLite does not have to write down what it overwrites, and the database cannot be used after a failure.
+  /// - Parameter shared: is used if it is open for the same database, and stays open for the next change: only for bodies
+  ///   that leave nothing in the connection, such as temporary tables, and with the same `keepsJournal`.
   package func writeDatabase<T>(
-    at path: ContainerPath, keepsJournal: Bool = true, _ body: (Database) throws -> T
+    at path: ContainerPath, keepsJournal: Bool = true, on shared: StagedConnection? = nil,
+    _ body: (Database) throws -> T
   ) throws -> T {
     let name = try writableDatabase(at: path)
-    // Without a log each page is written once, and no shared memory is needed; the mode is put back below.
+    let connection = shared ?? StagedConnection()
+    do {
+      let result: T = try translatingDiskErrors(path) {
+        let queue = try connect(connection, to: name, keepsJournal: keepsJournal, isShared: shared != nil)
+        return try queue.writeWithoutTransaction { db in
+          try requireDeclaredOrder(db, in: name, of: path)
+          if !keepsJournal { brokenDatabases.insert(path) }
+          let result = try body(db)
+          guard !db.isInsideTransaction else {
+            throw DrydockError(
+              .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
+          }
+          brokenDatabases.remove(path)
+          return result
+        }
+      }
+      if shared == nil { try close(connection) }
+      return result
+    } catch {
+      // The stage is discarded: its database need not get its log back.
+      try? connection.take()?.queue.close()
+      throw error
+    }
+  }
+
+  private func connect(
+    _ connection: StagedConnection, to name: ContainerPath, keepsJournal: Bool, isShared: Bool
+  ) throws -> DatabaseQueue {
+    if let open = connection.open, open.name == name { return open.queue }
+    try close(connection)
+    // Without a log each page is written once, and no shared memory is needed; `close` puts the mode back.
     let isLogged = try stage.directory.hasWriteAheadLog(name)
     if isLogged { try stage.directory.setWriteAheadLog(name, false) }
     var configuration = GRDB.Configuration()
@@ -124,32 +173,25 @@ extension StagedContainer {
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { [settings = container.configuration] in
       try $0.execute(sql: "PRAGMA synchronous=OFF")
+      if !keepsJournal { try $0.execute(sql: "PRAGMA journal_mode=OFF") }
+      // Whoever opens the database without closing this one gets an error, and not what is not written yet.
+      if isShared { try $0.execute(sql: "PRAGMA locking_mode=EXCLUSIVE") }
       settings.sql.define(in: $0)
     }
-    let result: T = try translatingDiskErrors(path) {
-      let file = stage.directory.full(name)
-      let queue = try DatabaseError.namingObject(in: file) {
-        try DatabaseQueue(path: file, configuration: configuration)
-      }
-      defer { try? queue.close() }
-      return try queue.writeWithoutTransaction { db in
-        try requireDeclaredOrder(db, in: name, of: path)
-        if !keepsJournal {
-          _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=OFF")
-          brokenDatabases.insert(path)
-        }
-        let result = try body(db)
-        guard !db.isInsideTransaction else {
-          throw DrydockError(
-            .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
-        }
-        brokenDatabases.remove(path)
-        return result
-      }
+    let file = stage.directory.full(name)
+    let queue = try DatabaseError.namingObject(in: file) {
+      try DatabaseQueue(path: file, configuration: configuration)
     }
+    connection.open = (queue, name, isLogged)
+    return queue
+  }
+
+  /// Closes a connection; nothing to do when it is not open.
+  package func close(_ connection: StagedConnection) throws {
+    guard let (queue, name, isLogged) = connection.take() else { return }
+    try? queue.close()
     if isLogged { try stage.directory.setWriteAheadLog(name, true) }
     if try stage.directory.status(name)?.size ?? 0 > Stage.largeSize { startWriting(name) }
-    return result
   }
 
   private func writableDatabase(at path: ContainerPath) throws -> ContainerPath {

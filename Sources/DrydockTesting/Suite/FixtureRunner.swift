@@ -120,10 +120,13 @@ package struct FixtureRunner: Sendable {
       on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
     ) { stage in
       try watch.begin(on: stage)
+      // An optional closure cannot capture an `inout` parameter.
+      var running = watch
+      defer { watch = running }
       let report = try Migrator.run(status(of: stage), on: stage, stamp: stamp(stage)) {
-        try watch.did($0, on: $1)
+        try running.did($0, on: $1)
       }
-      try watch.endMigration(on: stage)
+      try running.endMigration(on: stage)
       return report
     }
   }

@@ -67,21 +67,13 @@ struct MigrationFiles: Sendable {
 
   /// - Throws: `DrydockError` for the conflict markers that git leaves in a merge.
   private func refuseConflict(in name: String) throws {
-    let bytes = contents[name] ?? []
     // Seven equals signs alone underline a heading in other texts.
     let hasStatements = name.hasSuffix(".sql") || name.hasSuffix(".yaml")
-    let marks = Array((hasStatements ? "<>=" : "<>").utf8)
-    var number = 0
-    for line in TextFile.lines(bytes) {
-      number += 1
-      guard line.count >= 7, let mark = line.first, marks.contains(mark) else { continue }
-      let isMark = line.prefix(7).allSatisfy { $0 == mark }
-      if isMark, line.count == 7 || [0x20, 0x0D].contains(line[line.startIndex + 7]) {
-        throw YAMLPosition(file: display(name), line: number, column: 1).error(
-          "a conflict marker of git: resolve the merge conflict, and remove the lines with `<<<<<<<`, `=======` and "
-            + "`>>>>>>>`", code: .catalog)
-      }
-    }
+    let marks = hasStatements ? "<>=" : "<>"
+    guard let line = TextFile.conflictLine(in: contents[name] ?? [], marks: marks) else { return }
+    throw YAMLPosition(file: display(name), line: line, column: 1).error(
+      "a conflict marker of git: resolve the merge conflict, and remove the lines with `<<<<<<<`, `=======` and "
+        + "`>>>>>>>`", code: .catalog)
   }
 
   /// Reads files of a directory of migrations, which are one migration.

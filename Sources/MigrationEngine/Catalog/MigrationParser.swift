@@ -300,13 +300,9 @@ struct SQLFile {
   init(_ bytes: [UInt8], file: String) {
     var section = Section(file: file, name: nil, firstLine: 1, start: 0)
     parts = [Part(head: SQLScript(bytes: [], file: file, firstLine: 1))]
-    let comments = SQLTokens.commentLines(in: bytes)
-    var number = 0
-    for line in TextFile.lines(bytes) {
-      let (start, end) = (line.startIndex, line.endIndex)
-      number += 1
-      // In a block comment or a string, a line with `--` is text.
-      guard comments.contains(start) else { continue }
+    // In a block comment or a string, a line with `--` is text.
+    for (number, line) in SQLTokens.commentLines(in: bytes) {
+      let (start, end) = (line.lowerBound, line.upperBound)
       let position = YAMLPosition(file: file, line: number, column: 1)
       if let directive = Self.comment(bytes[start..<end], "drydock:") {
         if directive.prefix(while: { !$0.isWhitespace }) == "database",

@@ -11,6 +11,8 @@ package struct Migrator {
   package typealias Watch = (StepOutline, StagedContainer) throws -> Void
 
   private let stage: StagedContainer
+  /// Of consecutive `sql` steps.
+  private let session = SQLSession()
   /// By the databases' names, the first migration that has statements for each.
   private let firstOfDatabase: [String: Int]
   private var priorValues: PriorValues.Run
@@ -28,7 +30,7 @@ package struct Migrator {
   ///   (in use, no space) are passed on unchanged.
   package static func run(
     _ status: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
-    watch: Watch = { _, _ in }
+    watch: Watch? = nil
   ) throws -> MigrationReport {
     let pending = try status.pending(to: target)
     try status.requireKeys(to: target, for: stage)
@@ -53,6 +55,7 @@ package struct Migrator {
       history.add(
         MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
     }
+    try migrator.session.close(on: stage)
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
       report.notes += try stage.updateToolRecord(history, status.catalog)
@@ -75,10 +78,12 @@ package struct Migrator {
 
   /// - Parameter version: the container's version after the migration.
   private mutating func run(
-    _ migration: Migration, version: Int, _ watch: Watch
+    _ migration: Migration, version: Int, _ watch: Watch?
   ) throws -> MigrationReport.Outcome {
     let start = ContinuousClock.now
     var notes: [String] = []
+    let isVerified = !migration.verifications.isEmpty
+    if isVerified || !migration.checks.isEmpty { try session.close(on: stage) }
     for assertion in migration.checks {
       notes += try judge(assertion, before: nil, .checkFailed, "check")
     }
@@ -90,13 +95,23 @@ package struct Migrator {
       var recorded = PriorValues()
       let name = step.name
       let operation = prepared(step.operation, of: migration)
-      let stepNotes = try Self.located(step.position, name) { try operation.apply(to: stage, &recorded) }
+      let stepNotes = try Self.located(step.position, name) {
+        if case .sql(let sql) = operation.kind, sql.canShareConnection {
+          return try sql.apply(to: stage, &recorded, in: session)
+        }
+        try session.close(on: stage)
+        return try operation.apply(to: stage, &recorded)
+      }
       missing.append(operation.namedDatabase.flatMap { recorded.skipped.contains($0) ? $0 : nil })
       notes += stepNotes.map { "\(step.position): \(name): \($0)" }
       priorValues.add(recorded, of: migration.number)
-      try watch(outline, stage)
+      if let watch {
+        try session.close(on: stage)
+        try watch(outline, stage)
+      }
     }
-    if !migration.verifications.isEmpty {
+    if isVerified {
+      try session.close(on: stage)
       // What is verified is what the app will see.
       _ = try writeMarkers(version: version)
       markers = stage.markerNumbers

@@ -197,33 +197,59 @@ extension DatabaseFaults {
 package struct DatabaseState {
   private let faults: DatabaseFaults
   private let schema: SchemaShape
-  /// The number of the schema; nil when the statements change only rows.
-  private let schemaVersion: Int?
-  private let script: SQLScript?
+  /// The number of the schema, and how many rows the connection had changed.
+  private let version: (schema: Int, rows: Int)
+  /// Whether views, triggers and virtual tables were tried.
+  private let hasTriedSchema: Bool
+  private var script: SQLScript?
 
-  /// - Parameter script: the statements of the change; nil when they are not known.
-  init(_ db: Database, changing script: SQLScript?) throws {
-    self.script = script
+  /// - Parameters:
+  ///   - script: the statements of the change; nil when they are not known.
+  ///   - last: what the last change on this connection left, if no other connection can have changed anything since.
+  init(_ db: Database, changing script: SQLScript?, after last: DatabaseState? = nil) throws {
     // A script of many statements is not read twice.
     let changesSchema =
       script.map { $0.bytes.count > 1 << 20 || $0.statements().contains { !$0.isAboutRows } } ?? true
-    schema = try SchemaShape(db)
-    faults = try DatabaseFaults(db, schema, ofSchema: changesSchema)
-    schemaVersion = changesSchema ? try db.schemaVersion : nil
+    let version = try db.version
+    if let last, last.version == version, last.hasTriedSchema || !changesSchema {
+      self = last
+    } else {
+      try self.init(db, SchemaShape(db), version, triesSchema: changesSchema)
+    }
+    self.script = script
   }
+
+  private init(
+    _ db: Database, _ schema: SchemaShape, _ version: (schema: Int, rows: Int), triesSchema: Bool
+  ) throws {
+    (self.schema, self.version, hasTriedSchema) = (schema, version, triesSchema)
+    faults = try DatabaseFaults(db, schema, ofSchema: triesSchema)
+  }
+
+  /// Whether a view, a trigger or a default asks for something that a new connection has not.
+  var usesConnection: Bool { schema.objects.contains(where: \.usesConnection) }
 
   /// Compares the database with what it is after the change.
   ///
-  /// - Returns: notes on old faults, and on what went without being named.
+  /// - Returns: notes on old faults, and on what went without being named; and the database as it is now.
   /// - Throws: ``StepFailure`` when something is broken that was not before.
+  func compared(
+    with db: Database, allowsOrphans: Bool = false
+  ) throws -> (notes: [String], now: DatabaseState) {
+    let version = try db.version
+    let isSame = !hasTriedSchema || version.schema == self.version.schema
+    let shape = isSame ? schema : try SchemaShape(db, isTrusted: script != nil)
+    let now = try DatabaseState(db, shape, version, triesSchema: !isSame)
+    let notes = try now.faults.notes(since: faults, allowsOrphans: allowsOrphans)
+    if isSame { return (notes, now) }
+    let lost = now.schema.losses(since: schema) { script?.droppedNames ?? [] }
+    return (
+      notes + lost.map { "\(Self.dropped)\($0); if that is not meant, create it again in the same step" }, now
+    )
+  }
+
   func notes(after db: Database, allowsOrphans: Bool = false) throws -> [String] {
-    let isSame = try schemaVersion.map { try db.schemaVersion == $0 } ?? true
-    let now = isSame ? schema : try SchemaShape(db, isTrusted: script != nil)
-    let notes = try DatabaseFaults(db, now, ofSchema: !isSame).notes(
-      since: faults, allowsOrphans: allowsOrphans)
-    if isSame { return notes }
-    let lost = now.losses(since: schema) { script?.droppedNames ?? [] }
-    return notes + lost.map { "\(Self.dropped)\($0); if that is not meant, create it again in the same step" }
+    try compared(with: db, allowsOrphans: allowsOrphans).notes
   }
 
   private static let dropped = "dropped without being named: "
@@ -240,6 +266,11 @@ extension Database {
   /// SQLite's number of the schema, which each change raises.
   var schemaVersion: Int {
     get throws { try Int.fetchOne(self, sql: "PRAGMA schema_version") ?? 0 }
+  }
+
+  /// The number of the schema, and how many rows this connection has changed.
+  fileprivate var version: (schema: Int, rows: Int) {
+    get throws { (try schemaVersion, totalChangesCount) }
   }
 }
 

@@ -140,6 +140,19 @@ struct RunSQL: MigrationOperation {
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
+    try apply(to: stage, &recorded, in: nil)
+  }
+
+  /// Whether the statements neither use nor change the state of a connection.
+  var canShareConnection: Bool {
+    // To read a longer script costs more than a connection.
+    defaults == nil && up.bytes.count <= 1 << 14 && !up.usesConnection
+  }
+
+  /// - Parameter session: of steps that can share a connection.
+  func apply(
+    to stage: StagedContainer, _ recorded: inout PriorValues, in session: SQLSession?
+  ) throws -> [String] {
     let place = try database.place(on: stage, ifMissing == .fail ? .fail : .skip)
     guard let path = try place ?? newPlace(on: stage, &recorded) else {
       recorded.skipped.append(database.name)
@@ -148,8 +161,10 @@ struct RunSQL: MigrationOperation {
     return try stage.notingTriggers(in: path) { triggers in
       let runner = SQLRunner(
         script: up, destructive: destructive?.text, language: language, coreData: models?.up,
-        withoutTriggers: withoutTriggers, triggers: triggers)
-      return try run(runner, at: path, on: stage, &recorded).notes
+        withoutTriggers: withoutTriggers, triggers: triggers, session: session)
+      let notes = try run(runner, at: path, on: stage, &recorded).notes
+      if session?.left?.usesConnection == true { try session?.close(on: stage) }
+      return notes
     }
   }
 
@@ -158,7 +173,10 @@ struct RunSQL: MigrationOperation {
     _ runner: SQLRunner, at path: ContainerPath, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> (notes: [String], changed: [ExactText]) {
     guard let defaults else {
-      return (try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }, [])
+      let connection = runner.session?.connection
+      return (
+        try stage.writeDatabase(at: path, keepsJournal: false, on: connection) { try runner.run($0) }, []
+      )
     }
     return try defaults.run(on: stage, &recorded) { around in
       try stage.writeDatabase(at: path, keepsJournal: false) { db in

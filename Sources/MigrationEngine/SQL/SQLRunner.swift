@@ -18,6 +18,8 @@ struct SQLRunner {
   var withoutTriggers: [String: String] = [:]
   /// Where a dry run shows what triggers write; else nil.
   var triggers: TriggerWatch?
+  /// What it shares with the steps before and after; nil when nothing.
+  var session: SQLSession?
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
@@ -27,7 +29,7 @@ struct SQLRunner {
     _ db: Database, around: (Database, () throws -> Void) throws -> Void = { try $1() }
   ) throws -> [String] {
     do {
-      return try MigrationTransaction.run(db, model: coreData, script: script) { store in
+      return try MigrationTransaction.run(db, model: coreData, script: script, session: session) { store in
         let triggers = try setAside(db)
         try around(db) { try runStatements(db, store) }
         for sql in triggers { try db.execute(sql: sql) }
