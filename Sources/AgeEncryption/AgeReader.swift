@@ -16,9 +16,10 @@ package final class AgeReader: Sendable {
   private let cipher: PayloadCipher
   private let source: Source
 
-  /// The most chunks that one call of the source fetches.
+  /// The most chunks that one call of the source fetches; of a local file one, which stays in the cache of its core and leaves its
+  /// memory to the next one.
   private let batch: UInt64
-  package static let usualBatch: UInt64 = 16
+  package static let usualBatch: UInt64 = 1
 
   /// Opens a file of `size` bytes: reads the header, unwraps the file key and authenticates the last chunk.
   ///

@@ -1,6 +1,7 @@
 import AgeEncryption
 import Cryptography
 import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// Where the bytes of an archive go, in their order: into a file as they are, or encrypted on their way.
@@ -18,23 +19,27 @@ final class ArchiveSink: @unchecked Sendable {
   let write: (UnsafeRawBufferPointer) throws -> Void
 
   /// - Parameter encryption: to whom it is encrypted; nil for one that everybody can read.
-  /// - Parameter written: called with the size of what is in the file and final; see ``FileOutput``.
+  /// - Parameter written: called with the size of what is in the file and final; see `FileOutput`.
   /// - Parameter isSigned: whether ``signed(header:manifest:)`` is wanted in the end.
   init(
     _ file: FileDescriptor, encryption: AgeTarget? = nil, written: FileOutput.Written? = nil,
     isSigned: Bool = false
   ) throws {
     hash = isSigned ? try SHA256() : nil
-    let output = FileOutput(file, written: written, hash: hash)
+    let output = FileOutput(file, .init(isPatient: true), written: written)
     self.output = output
+    let append = { [hash] (bytes: UnsafeRawBufferPointer) in
+      hash?.update(bytes)
+      try Self.writing { try output.append(bytes) }
+    }
     let encryptor = try DrydockError.translating {
-      try encryption.map { try AgeWriter(to: $0, sink: output.append) }
+      try encryption.map { try AgeWriter(to: $0, sink: append) }
     }
     self.encryptor = encryptor
     if let encryptor {
       write = { bytes in try DrydockError.translating { try encryptor.write(bytes) } }
     } else {
-      write = output.append
+      write = append
     }
   }
 
@@ -61,6 +66,10 @@ final class ArchiveSink: @unchecked Sendable {
   /// Ends the archive. Throws `DrydockError` `.io`.
   func finish() throws {
     try DrydockError.translating { try encryptor?.finish() }
-    try output.flush()
+    _ = try Self.writing { try output.finish() }
+  }
+
+  private static func writing<T>(_ body: () throws -> T) throws -> T {
+    do { return try body() } catch let error as Errno { throw DrydockError.io("writing the archive", error) }
   }
 }

@@ -164,56 +164,6 @@ extension FileDescriptor {
     }
   }
 
-  /// Copies the content to an empty file, keeping holes.
-  package func copyContents(to target: FileDescriptor, path: String) throws {
-    if platform_clone(rawValue, target.rawValue) == 0 { return }
-    let status = try FileStatus(of: self, path: path)
-    try DrydockError.translating("cannot copy", path) {
-      guard status.isSparse else { return try copy(from: 0, to: target) }
-      var (start, end): (Int64, Int64) = (0, 0)
-      while platform_next_data(rawValue, end, &start, &end) == 0 {
-        try copy(from: start, end - start, to: target)
-      }
-      guard currentErrno() == .noSuchAddressOrDevice else { throw currentErrno() }
-      try target.resize(to: Int64(status.size))
-    }
-  }
-
-  /// Where the hole ends that a place is in, `size` at last; nil when it is in none, or holes are not known.
-  package func endOfHole(at offset: UInt64, size: UInt64, _ path: String) throws -> UInt64? {
-    guard offset < size, try FileStatus(of: self, path: path).isSparse else { return nil }
-    var (start, end): (Int64, Int64) = (0, 0)
-    if platform_next_data(rawValue, Int64(offset), &start, &end) == 0 {
-      return start > Int64(offset) ? min(UInt64(start), size) : nil
-    }
-    // No data follows.
-    return currentErrno() == .noSuchAddressOrDevice ? size : nil
-  }
-
-  /// Copies a range, or everything from its start on, to the same offset.
-  private func copy(from start: Int64, _ length: Int64? = nil, to target: FileDescriptor) throws {
-    try seek(offset: start, from: .start)
-    try target.seek(offset: start, from: .start)
-    var rest = length ?? .max
-    while rest > 0 {
-      let count = platform_copy_range(rawValue, target.rawValue, Int(min(rest, 1 << 30)))
-      if count == 0 { return }
-      if count < 0 {
-        let error = currentErrno()
-        if error == .interrupted { continue }
-        // Across file systems, or without kernel support: continue through a buffer.
-        guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
-          throw error
-        }
-        try readInPieces(0..<UInt64(rest), read: { _, buffer in try read(into: buffer) }) {
-          _ = try target.writeAll($0)
-        }
-        return
-      }
-      rest -= Int64(count)
-    }
-  }
-
   /// Makes writes of whole blocks go past the page cache, or through it again.
   ///
   /// - Returns: false where the file system cannot.

@@ -54,6 +54,9 @@ package struct FileStatus: Sendable, Hashable {
   /// Whether it takes less space than its size: it may have holes.
   package var isSparse: Bool { blocks * 512 < size }
 
+  /// Bytes that a copy takes, which has the same holes.
+  package var space: UInt64 { min(size, blocks * 512) }
+
   /// The inode, independent of its names.
   package var identity: FileIdentity { FileIdentity(device: device, inode: inode) }
 }

@@ -5,16 +5,22 @@ import Synchronization
 
 /// Runs a body for each element, on all cores. After a failure no other element is started, and the failure is thrown when
 /// those that were started have ended.
+///
+/// - Parameter waits: whether the body often waits for a disk; then more threads keep the cores busy.
 package func onAllCores<Element: Sendable>(
-  _ elements: [Element], _ body: @Sendable (Element) throws -> Void
+  _ elements: [Element], waits: Bool = false, _ body: @Sendable (Element) throws -> Void
 ) throws {
   let failure = Mutex<(any Error)?>(nil)
-  DispatchQueue.concurrentPerform(iterations: elements.count) { index in
-    guard failure.withLock({ $0 == nil }) else { return }
-    do {
-      try body(elements[index])
-    } catch {
-      failure.withLock { $0 = $0 ?? error }
+  withoutActuallyEscaping(body) { body in
+    @Sendable func run(_ element: Element) {
+      guard failure.withLock({ $0 == nil }) else { return }
+      do { try body(element) } catch { failure.withLock { $0 = $0 ?? error } }
+    }
+    if waits {
+      let jobs = 2 * ProcessInfo.processInfo.activeProcessorCount
+      OrderedWork.run(elements, jobs: jobs, run) { _, _ in }
+    } else {
+      DispatchQueue.concurrentPerform(iterations: elements.count) { run(elements[$0]) }
     }
   }
   if let error = failure.withLock({ $0 }) { throw error }

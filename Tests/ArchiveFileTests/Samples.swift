@@ -150,7 +150,7 @@ func seal(_ tar: [UInt8], at path: String) throws {
     let entries = try frames.finish()
     try output.finish()
     let location = MemberLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
-    try file.writeAll(try tail(entries, location))
+    try file.writeAll(toAbsoluteOffset: Int64(output.fileSize), tail(entries, location))
   }
 }
 

@@ -18,6 +18,7 @@ import Testing
       ln a/first b/second; ln a/first closed/third
       truncate -s 64M sparse; printf data | dd of=sparse bs=1 seek=33554432 conv=notrunc status=none
       truncate -s 3M hole
+      for page in $(seq 0 31); do printf page | dd of=pages bs=64k seek=$page conv=notrunc status=none; done
       chmod 400 closed/file; chmod 4755 b; touch -d '2001-02-03 04:05:06.789012345' a/first b/empty closed a b
       chmod 555 closed
       """, in: lab.root)
@@ -33,7 +34,7 @@ import Testing
     let archive = try lab.snapshot().path
     try lab.restore(archive, to: lab.directory("new")) { $0.keepsSetID = true }
     #expect(try TreeListing(lab.directory("new")).differences(from: before) == [])
-    for name in ["sparse", "hole"] {
+    for name in ["sparse", "hole", "pages"] {
       let blocks = try RawFiles.status(Array(lab.directory("new/\(name)").utf8)).st_blocks
       #expect(blocks * 512 <= 256 << 10, "\(name) takes \(blocks) blocks")
     }

@@ -86,9 +86,12 @@ extension ContentHash {
   }
 
   package static func of(_ file: FileDescriptor, path: String, isDatabase: Bool) throws -> SHA256.Digest {
-    try digest(isDatabase: isDatabase, size: FileStatus(of: file, path: path).size) { offset, buffer in
+    let status = try FileStatus(of: file, path: path)
+    return try digest(isDatabase: isDatabase, size: status.size) { offset, buffer in
       try DrydockError.translating("cannot read", path) {
-        try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
+        try status.isSparse
+          ? file.fillAroundHoles(buffer, at: offset, path: path)
+          : file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
       }
     }
   }

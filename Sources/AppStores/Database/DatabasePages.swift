@@ -94,7 +94,7 @@ package final class DatabasePages {
   }
 
   private func readPiece(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    guard let log else { return try Self.read(lock.file, at: offset, into: buffer, path) }
+    guard let log else { return try readMain(at: offset, into: buffer) }
     let pageSize = UInt64(log.content.pageSize)
     let page = UInt32(offset / pageSize) + 1
     let next = log.content.next(from: page)
@@ -105,11 +105,18 @@ package final class DatabasePages {
     }
     let end = next.map { UInt64($0.page - 1) * pageSize } ?? .max
     let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: end - offset)))
-    let count = try Self.read(lock.file, at: offset, into: piece, path)
+    let count = try readMain(at: offset, into: piece)
     guard count == 0 else { return count }
     // A page that was never written, such as a free one at the end: a checkpoint fills it with zeros.
     piece.initializeMemory(as: UInt8.self, repeating: 0)
     return piece.count
+  }
+
+  private func readMain(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    guard before.isSparse else { return try Self.read(lock.file, at: offset, into: buffer, path) }
+    return try DrydockError.translating("cannot read", path) {
+      try lock.file.fillAroundHoles(buffer, at: offset, path: path)
+    }
   }
 
   /// Where the hole of the main file ends that a place is in; nil when it is in none, or the log has its page.
@@ -197,9 +204,11 @@ package final class DatabasePages {
         try target.resize(to: Int64(size))
         return try isUnchanged()
       }
+      let output = FileOutput(target, isReadSoon: true)
       let end = try readInPieces(0..<size, read: { try read(at: $0, into: $1) }) {
-        _ = try target.writeAll($0)
+        try output.appendWithHoles($0)
       }
+      try output.finish()
       return try end == size && isUnchanged()
     } catch let error as Errno {
       throw DrydockError.system("cannot write", targetPath, error)

@@ -125,11 +125,11 @@ package struct ArchiveSide: ComparisonSide {
     let file = try scratch.createFile(name)
     defer { try? file.close() }
     let full = scratch.full(name)
-    try read(entry) { bytes in
-      _ = try DrydockError.translating("cannot write a copy of the database", full) {
-        try file.writeAll(bytes)
-      }
+    let doing = "cannot write a copy of the database"
+    let output = FileOutput(file, isReadSoon: true)
+    try read(entry) { bytes in try DrydockError.translating(doing, full) { try output.appendWithHoles(bytes) }
     }
+    _ = try DrydockError.translating(doing, full) { try output.finish() }
     return full
   }
 

@@ -18,6 +18,7 @@ struct LiveComparison {
 
   private let live: LivePaths
   private let staged: StagedContainer
+  private let directories: LastDirectory
   private let recorded: RecordedPaths
   private let manifest: Manifest
   /// What the archive's capture proves about live files; nil when all contents are to be compared.
@@ -35,6 +36,7 @@ struct LiveComparison {
     _ options: RestoreOptions
   ) throws {
     (self.live, self.staged, self.recorded) = (live, staged, recorded)
+    directories = LastDirectory(staged.live)
     manifest = archive.manifest
     keepsSetID = options.keepsSetID
     committed = options.checksContents ? .none : CommittedFiles(of: staged.container)
@@ -48,15 +50,17 @@ struct LiveComparison {
   mutating func compare(_ entry: ManifestEntry, _ present: ScannedEntry.Kind?) throws -> Result {
     // Another name of a file is compared with what is at its first one.
     if present == nil && entry.kind == .file { return .other }
-    guard let present, let status = try staged.live.status(entry.path),
+    guard let present, let status = try directories.status(of: entry.path),
       try hasContent(of: entry, present, status)
     else {
       replaced[entry.path] = ()
       return .other
     }
-    var isSame = try hasMetadata(of: entry)
+    let place = try directories.location(of: entry.path)
+    let metadata = try place.directory.metadata(place.name, status)
+    var isSame = try isEqual(metadata, to: entry)
     var result = Result.same
-    if !isSame, !keepsSetID, entry.metadata.givesRights, try hasMetadata(of: entry.withoutRights()) {
+    if !isSame, !keepsSetID, entry.metadata.givesRights, try isEqual(metadata, to: entry.withoutRights()) {
       (isSame, result) = (true, .sameWithoutRights)
     }
     if let first = entry.hardLink {
@@ -75,9 +79,9 @@ struct LiveComparison {
     return isCopied ? .otherAttributes : .other
   }
 
-  /// Whether the path has the archive's metadata, as far as this user and file system can set it.
-  private func hasMetadata(of entry: ManifestEntry) throws -> Bool {
-    guard let present = try staged.metadata(of: entry.path) else { return false }
+  /// Whether a path with metadata has that of the archive, as far as this user and file system can set it.
+  private func isEqual(_ present: FileMetadata?, to entry: ManifestEntry) throws -> Bool {
+    guard let present else { return false }
     let now = expected(present, of: entry)
     if now == expected(entry.metadata, of: entry) { return true }
     let type: FileType = entry.kind == .symbolicLink ? .symbolicLink : .file

@@ -139,7 +139,7 @@ final class StableReader {
       switch self {
       case .file(let file, _, let path):
         do {
-          return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
+          return try file.fillAroundHoles(buffer, at: offset, path: path)
         } catch let error as Errno {
           throw DrydockError.system("cannot read", path, error)
         }

@@ -91,10 +91,11 @@ struct TreeBuilder {
     "nothing was changed, set DRYDOCK_COMMIT=in-place to change path by path"
 
   private static func link(
-    _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory
+    _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory,
+    _ known: FileStatus? = nil
   ) throws -> CommittedFile? {
     do {
-      return try CommittedFiles.link(name, from: source, to: target)
+      return try CommittedFiles.link(name, from: source, to: target, known)
     } catch let error as DrydockError where error.meansNoLink {
       let reason = error.cause.map { " (\($0))" } ?? ""
       throw DrydockError(
@@ -113,8 +114,8 @@ struct TreeBuilder {
     }
     let status = try live?.status(name)
     if case nil = node, status?.type != .directory {
-      guard let live, status != nil else { return }
-      if let file = try Self.link(name, of: child.parent, live, target) { linked.append(file) }
+      guard let live, let status else { return }
+      if let file = try Self.link(name, of: child.parent, live, target, status) { linked.append(file) }
       return
     }
     try target.createDirectory(name)

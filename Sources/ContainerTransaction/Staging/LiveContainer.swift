@@ -136,7 +136,7 @@ package final class LiveContainer: ContainerContent {
       return name
     }
     let parts = [path] + (unit?.sidecars ?? [])
-    try stage.requireSpace(parts.map { try root.status($0)?.size ?? 0 }.reduce(0, +), for: path)
+    try stage.requireSpace(parts.map { try root.status($0)?.space ?? 0 }.reduce(0, +), for: path)
     for requiresStable in [false, true] {
       guard case .inPlace(let pages) = try capture(path, as: name, requiresStable: requiresStable) else {
         return name

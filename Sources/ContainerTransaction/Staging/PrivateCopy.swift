@@ -112,7 +112,7 @@ extension StagedContainer {
   }
 
   private func copyContents(_ path: ContainerPath, _ status: FileStatus, into root: Directory) throws {
-    try stage.requireSpace(min(status.size, status.blocks * 512), for: path)
+    try stage.requireSpace(status.space, for: path)
     let location = location(of: path)
     try location.directory.copyContents(of: location.path, to: path, in: root)
   }

@@ -58,7 +58,7 @@ final class Stage {
 
   /// A copy of a file of the stage, for a path.
   func copy(_ name: ContainerPath, for path: ContainerPath) throws -> ContainerPath {
-    try requireSpace(directory.status(name)?.size ?? 0, for: path)
+    try requireSpace(directory.status(name)?.space ?? 0, for: path)
     let copy = newName()
     try directory.copyContents(of: name, to: copy, in: directory)
     return copy

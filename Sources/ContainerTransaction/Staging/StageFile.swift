@@ -4,43 +4,34 @@ import FileSystem
 import Synchronization
 import SystemPackage
 
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
-
 /// A file of the stage while it is written.
 package final class StageFile {
-  /// Zeros in a whole block of this size become a hole: a disk image or a preallocated file takes no more room than
-  /// it did.
-  private static let holeSize = 64 << 10
-  /// Given several MiB at once, Linux takes five times as long to find the memory for them.
-  private static let pieceSize = 256 << 10
-
   private let file: FileDescriptor
   /// The file as a place for its metadata.
   private let own: Directory
   private var path: String { own.path }
-  private var size: Int64 = 0
-  private var endsInHole = false
+  private let output: FileOutput
   private var isOpen = true
 
-  init(_ directory: Directory, _ name: ContainerPath) throws {
+  init(_ directory: Directory, _ name: ContainerPath, _ block: FileOutput.Block) throws {
     file = try directory.createFile(name)
     own = directory.view(of: file, name)
+    output = FileOutput(file, block)
   }
 
   deinit { close() }
 
   /// Makes a file, filled and with its metadata; none stays when that fails.
   ///
+  /// - Parameter block: the memory for what is written.
   /// - Returns: the metadata that it has then, if any was given: a user who is not root may not have been able to set all.
   @discardableResult
   static func make(
-    _ name: ContainerPath, in stage: Directory, _ metadata: FileMetadata?, fill: (StageFile) throws -> Void
+    _ name: ContainerPath, in stage: Directory, _ metadata: FileMetadata?,
+    _ block: FileOutput.Block = .init(),
+    fill: (StageFile) throws -> Void
   ) throws -> FileMetadata? {
-    let file = try StageFile(stage, name)
+    let file = try StageFile(stage, name, block)
     do {
       try fill(file)
       try file.finish()
@@ -59,59 +50,13 @@ package final class StageFile {
   package func write(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try write($0) } }
 
   package func write(_ bytes: UnsafeRawBufferPointer) throws {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      // Pieces end where blocks of the file do, so that a block is looked at as a whole.
-      let room = Self.pieceSize - Int(size) % Self.pieceSize
-      let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(room))
-      rest = rest.dropFirst(piece.count)
-      try writePiece(piece)
-    }
+    try DrydockError.translating("cannot write the staged file", path) { try output.appendWithHoles(bytes) }
   }
 
-  private func writePiece(_ piece: UnsafeRawBufferPointer) throws {
-    var rest = piece[...]
-    while !rest.isEmpty {
-      let block = rest.prefix(Self.holeSize)
-      // Also what is left of a hole that began before.
-      if block.count == Self.holeSize || endsInHole, Self.isZero(block) {
-        size += Int64(block.count)
-        endsInHole = true
-        rest = rest.dropFirst(block.count)
-        continue
-      }
-      // Blocks up to the next hole are written together.
-      var count = block.count
-      while count < rest.count {
-        let next = rest.dropFirst(count).prefix(Self.holeSize)
-        if next.count == Self.holeSize, Self.isZero(next) { break }
-        count += next.count
-      }
-      let data = UnsafeRawBufferPointer(rebasing: rest.prefix(count))
-      _ = try DrydockError.translating("cannot write the staged file", path) {
-        try file.writeAll(toAbsoluteOffset: size, data)
-      }
-      size += Int64(count)
-      endsInHole = false
-      rest = rest.dropFirst(count)
-    }
-  }
-
-  private static func isZero(_ block: Slice<UnsafeRawBufferPointer>) -> Bool {
-    // Every byte equals the next one, and the first is zero; most blocks differ in their first bytes.
-    guard block.first == 0, let start = UnsafeRawBufferPointer(rebasing: block).baseAddress else {
-      return false
-    }
-    return memcmp(start, start + 1, block.count - 1) == 0
-  }
-
-  /// Ends the file: what ends in a hole gets its length.
   func finish() throws {
-    if endsInHole {
-      try DrydockError.translating("cannot write the staged file", path) { try file.resize(to: size) }
-    }
+    let isCached = try DrydockError.translating("cannot write the staged file", path) { try output.finish() }
     // The disk is at work while the next files are made. Many small ones are better written together.
-    if size >= 64 << 10 { file.beginWriting() }
+    if isCached, output.size >= 64 << 10 { file.beginWriting() }
   }
 
   func close() {
@@ -164,16 +109,18 @@ extension StagedContainer {
     let hasFailed = Atomic(false)
     let directory = stage.directory
     let result = Result {
-      try onAllCores(Array(zip(folders, groups))) { number, group in
+      try onAllCores(Array(zip(folders, groups)), waits: true) { number, group in
         do {
           let folder = Stage.name(number)
           try directory.createDirectory(folder)
           let target = try directory.directory(folder)
           let filler = try filler(group)
+          let block = FileOutput.Block()
           for file in group where !hasFailed.load(ordering: .relaxed) {
             let name = Stage.name(first + file)
             let new = try filler(Int(file))
-            let metadata = try StageFile.make(name, in: target, new.metadata, fill: new.fill)
+            let metadata = try StageFile.make(
+              name, in: target, new.metadata, block, fill: new.fill)
             let record = NodeRecord(
               type: .file, metadata: metadata ?? new.metadata, size: new.size, digest: new.digest)
             made.withLock {

@@ -89,7 +89,7 @@ extension StagedContainer {
     case .directory, .other:
       throw DrydockError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
     case .file, nil:
-      try stage.requireSpace(status?.size ?? 0, for: path)
+      try stage.requireSpace(status?.space ?? 0, for: path)
       try directory.copyContents(of: source, to: name, in: stage.directory)
     }
     if let metadata { try stage.directory.apply(metadata, to: name) }

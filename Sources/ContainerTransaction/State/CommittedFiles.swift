@@ -76,11 +76,12 @@ package struct CommittedFiles: Sendable {
 extension CommittedFiles {
   /// Links a file into a new tree.
   ///
+  /// - Parameter known: its status now, if it was looked up.
   /// - Returns: its change times before and after; nil for a file with several names.
   static func link(
-    _ name: ContainerPath, from source: Directory, to target: Directory
+    _ name: ContainerPath, from source: Directory, to target: Directory, _ known: FileStatus? = nil
   ) throws -> CommittedFile? {
-    let before = try source.status(name)
+    let before = try known ?? source.status(name)
     try source.link(name, in: target, to: name)
     guard let before, before.type != .directory, before.links == 1, let after = try target.status(name),
       after.links == 2, after.isSame(as: before)

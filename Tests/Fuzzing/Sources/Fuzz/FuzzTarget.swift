@@ -177,7 +177,7 @@ enum FuzzTarget: String, CaseIterable {
           SeekTable.Entry(
             compressedSize: UInt32(tail.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing))
         tail += try SeekTable.encode(entries)
-        try file.writeAll(tail)
+        try file.writeAll(toAbsoluteOffset: Int64(output.fileSize), tail)
         return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
       }
     }

@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import ArchiveFile
+@testable import FileSystem
 
 #if canImport(Glibc)
   import Glibc
@@ -21,7 +21,7 @@ import Testing
 
   /// Writes bytes in random pieces behind what the file has.
   private func write(_ bytes: ArraySlice<UInt8>, to file: FileDescriptor) throws {
-    let output = FileOutput(file)
+    let output = FileOutput(file, .init(isPatient: true), at: Int64(bytes.startIndex))
     var random = SeededRandom(seed: UInt64(bytes.count))
     var rest = bytes
     while !rest.isEmpty {
@@ -30,7 +30,7 @@ import Testing
       rest = rest.dropFirst(piece.count)
     }
     #expect(output.size == UInt64(bytes.count))
-    try output.flush()
+    try output.finish()
   }
 
   /// Most file systems can write past the cache; one in memory may not.
@@ -61,10 +61,10 @@ import Testing
   @Test func aFileThatCannotBeWrittenIsAnError() throws {
     let file = try FileDescriptor.open("/dev/full", .writeOnly)
     defer { try? file.close() }
-    let output = FileOutput(file)
+    let output = FileOutput(file, .init(isPatient: true))
     #expect(throws: (any Error).self) {
       try [UInt8](repeating: 1, count: Self.block).withUnsafeBytes { try output.append($0) }
-      try output.flush()
+      try output.finish()
     }
   }
 }

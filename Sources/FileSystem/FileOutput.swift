@@ -1,0 +1,198 @@
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Writes a file in large blocks, past the page cache where the file system allows it, and with holes where that is wanted.
+///
+/// To find memory in the page cache for a large file can take longer than everything else that is done with its bytes, and it
+/// displaces what other programs have there. An archive or a restored file is seldom read soon.
+package final class FileOutput {
+  private static let blockSize = 4 << 20
+  /// Through the page cache: given 4 MiB at once, Linux takes five times as long to find the memory for them.
+  private static let pieceSize = 256 << 10
+  /// Of places, lengths and memory, as disks want it.
+  private static let alignment = 4096
+  /// A smaller file is better written together with others.
+  private static let smallestDirect = 64 << 10
+  private static let patience = Duration.milliseconds(20)
+  /// Fewer zeros are written: holes of single blocks would only scatter the file.
+  private static let smallestHole = 32 << 10
+
+  /// The memory of a block, for one file after another.
+  ///
+  /// Unchecked because the compiler cannot see that one thread at a time uses it.
+  package final class Block: @unchecked Sendable {
+    fileprivate let memory = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: blockSize, alignment: alignment)
+    /// How much longer than through the page cache the disk may still take; nil without a limit.
+    fileprivate var patience: Duration?
+
+    /// - Parameter isPatient: whether the page cache is to be spared in any case. A disk that answers late, such as one on a
+    ///   network, takes less time when it gets many files at once.
+    package init(isPatient: Bool = false) { patience = isPatient ? nil : FileOutput.patience }
+
+    deinit { memory.deallocate() }
+  }
+
+  /// Takes the number of bytes that are in the file and will not change; called after each block, and at the end.
+  package typealias Written = @Sendable (UInt64) throws -> Void
+
+  private let file: FileDescriptor
+  private let block: Block
+  private let written: Written?
+  private let start: Int64
+  /// Where the block goes.
+  private var offset: Int64
+  private var filled = 0
+  /// Zeros behind the block.
+  private var zeros = 0
+  private var endsInHole = false
+  private var mayBeDirect: Bool
+  private var isDirect = false
+
+  /// - Parameters:
+  ///   - file: its position is neither used nor moved.
+  ///   - start: where the first byte goes.
+  ///   - isReadSoon: keeps the file in the page cache.
+  ///   - written: for a reader that follows, for which the file stays in the page cache, too.
+  package init(
+    _ file: FileDescriptor, _ block: Block = Block(), at start: Int64 = 0, isReadSoon: Bool = false,
+    written: Written? = nil
+  ) {
+    (self.file, self.block, self.written) = (file, block, written)
+    (self.start, offset) = (start, start)
+    mayBeDirect = written == nil && !isReadSoon
+  }
+
+  /// The bytes that were added, written or not.
+  package var size: UInt64 { UInt64(offset - start) + UInt64(filled + zeros) }
+
+  /// Throws `Errno`.
+  package func append(_ bytes: UnsafeRawBufferPointer) throws {
+    if bytes.isEmpty { return }
+    try endZeros()
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = UnsafeRawBufferPointer(rebasing: rest.prefix(block.memory.count - filled))
+      UnsafeMutableRawBufferPointer(rebasing: block.memory[filled...]).copyMemory(from: part)
+      filled += part.count
+      rest = rest.dropFirst(part.count)
+      if filled == block.memory.count { try writeBlock() }
+    }
+  }
+
+  /// The same for a new file in which zeros become holes: a disk image or a preallocated file takes no more room than it did.
+  package func appendWithHoles(_ bytes: UnsafeRawBufferPointer) throws {
+    var (added, place) = (0, 0)
+    while place < bytes.count {
+      let rest = Self.alignment - Int(size + UInt64(place - added)) % Self.alignment
+      let end = min(place + rest, bytes.count)
+      // Also a part of a block, when it continues zeros.
+      if end - place == Self.alignment || zeros > 0 && added == place, Self.isZero(bytes[place..<end]) {
+        try append(UnsafeRawBufferPointer(rebasing: bytes[added..<place]))
+        zeros += end - place
+        added = end
+      }
+      place = end
+    }
+    try append(UnsafeRawBufferPointer(rebasing: bytes[added...]))
+  }
+
+  private static func isZero(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
+    // Every byte equals the next one, and the first is zero; most blocks differ in their first bytes.
+    guard bytes.first == 0, let start = UnsafeRawBufferPointer(rebasing: bytes).baseAddress else {
+      return false
+    }
+    return memcmp(start, start + 1, bytes.count - 1) == 0
+  }
+
+  /// Makes a hole of the zeros, or puts them into the block.
+  private func endZeros() throws {
+    if zeros >= Self.smallestHole {
+      // Scattered pages are better written together.
+      if filled > 0, filled < Self.smallestDirect { endDirect() }
+      try writeBlock()
+      offset += Int64(zeros)
+      (zeros, endsInHole) = (0, true)
+    }
+    while zeros > 0 {
+      let count = min(zeros, block.memory.count - filled)
+      clear(count)
+      filled += count
+      zeros -= count
+      if filled == block.memory.count { try writeBlock() }
+    }
+  }
+
+  /// Puts zeros behind what is in the block.
+  private func clear(_ count: Int) {
+    UnsafeMutableRawBufferPointer(rebasing: block.memory[filled..<(filled + count)])
+      .initializeMemory(as: UInt8.self, repeating: 0)
+  }
+
+  /// Writes what is left. Throws `Errno`.
+  ///
+  /// - Returns: whether it went through the page cache, so that nothing may have begun to write it to the disk.
+  @discardableResult
+  package func finish() throws -> Bool {
+    try endZeros()
+    let end = offset + Int64(filled)
+    if end - start < Self.smallestDirect { mayBeDirect = false }
+    // Whole blocks of the disk are written past the page cache; what is too much is cut off.
+    let excess = mayBeDirect ? -filled & (Self.alignment - 1) : 0
+    clear(excess)
+    filled += excess
+    if filled > 0 { try writeBlock() }
+    if endsInHole || excess > 0 { try file.resize(to: end) }
+    offset = end
+    let wasDirect = isDirect
+    endDirect()
+    try written?(size)
+    return !wasDirect
+  }
+
+  private func writeBlock() throws {
+    if filled == 0 { return }
+    if mayBeDirect, !isDirect {
+      isDirect =
+        block.patience != .zero && offset % Int64(Self.alignment) == 0 && file.bypassCache(true)
+      mayBeDirect = isDirect
+    }
+    if isDirect, filled % Self.alignment != 0 { endDirect() }
+    var rest = UnsafeRawBufferPointer(rebasing: block.memory[..<filled])
+    while !rest.isEmpty {
+      let piece = isDirect ? rest : UnsafeRawBufferPointer(rebasing: rest.prefix(Self.pieceSize))
+      do {
+        let count = try isDirect ? writeDirect(piece) : file.write(toAbsoluteOffset: offset, piece)
+        offset += Int64(count)
+        rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+      } catch Errno.invalidArgument where isDirect {
+        // The file system wants another alignment, or none of it at all.
+        endDirect()
+      }
+    }
+    filled = 0
+    endsInHole = false
+    try written?(size)
+  }
+
+  private func writeDirect(_ piece: UnsafeRawBufferPointer) throws -> Int {
+    guard let patience = block.patience else { return try file.write(toAbsoluteOffset: offset, piece) }
+    let clock = ContinuousClock()
+    let begin = clock.now
+    let count = try file.write(toAbsoluteOffset: offset, piece)
+    // Through the page cache it takes about that: 500 MB/s.
+    let usual = Duration.microseconds(300) + .nanoseconds(2 * count)
+    block.patience = max(.zero, min(patience + usual - begin.duration(to: clock.now), Self.patience))
+    return count
+  }
+
+  private func endDirect() {
+    if isDirect { _ = file.bypassCache(false) }
+    (isDirect, mayBeDirect) = (false, false)
+  }
+}
