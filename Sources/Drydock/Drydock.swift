@@ -6,8 +6,8 @@
 /// |---|---|
 /// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `plan`, `apply`, `migrateEach`, `recover`, `log`, `settings`, `vault`, `vaultItem` |
 /// | ``ContainerChange`` | what `plan` and `apply` take: `.migrate(catalog)`, `.rollback()`, `.rollback(to:)`, `.restore(archive)`, `.set(key, to:)`, `.settings(change)`, `.vault(change)`, `.baseline(catalog, version:)`, `.repair(catalog)` |
-/// | ``Archive`` | `restore(to:)`, `target`, `verify`, `paths` |
-/// | ``Repository`` | `list`, `archive`, `remove`, `forget`, `tag` |
+/// | ``Archive`` | `restore(to:)`, `verify`, `paths` |
+/// | ``Repository`` | `list`, `archive`, `forget`, `forgetEverything`, `tag` |
 /// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |
 ///
 /// Back up, preview, migrate, and undo:
