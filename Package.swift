@@ -2,8 +2,8 @@
 import Foundation
 import PackageDescription
 
-// The modules, lowest first. `Tests/ArchitectureTests` reads this file and every import, and fails on an import that is
-// not declared here: SwiftPM does not check that itself.
+// The modules, each after those that it imports. `Tests/ArchitectureTests` reads this file and every import, and fails on an
+// import that is not declared here: SwiftPM does not check that itself.
 
 // SwiftPM refuses unsafe flags in a package that another depends on by version. As a dependency, whose files are in SwiftPM's
 // directory `checkouts` or in its downloads of a registry, this one has none: it is built as any other package, in debug builds
