@@ -2,6 +2,7 @@ import ArchiveFile
 import Cryptography
 import DrydockErrors
 import FileSystem
+import Foundation
 
 /// How paths of a container are named in an archive: `container/<path>`, and of its groups `groups/<id>/<path>`.
 package struct MemberNames {
@@ -201,8 +202,9 @@ package final class MemberCheck {
   /// The last member of an entry, or of an earlier version of one.
   private var last: (path: ContainerPath, isDirectory: Bool, isReplaced: Bool)?
   private var replacedCount = 0
-  /// The contents whose headers were checked: the pieces of one content may change between some all the time.
-  private var checked: Set<Int> = []
+  /// The contents whose headers were checked: the pieces of one content may change between some all the time. Most are read
+  /// in their order, and ranges of a million take no room.
+  private var checked = IndexSet()
 
   package init(_ ranges: RangeReader, _ expected: ExpectedMembers, _ entries: EntryRows<ManifestEntry>? = nil)
   {

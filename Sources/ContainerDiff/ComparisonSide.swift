@@ -119,8 +119,9 @@ package struct ComparedEntry: Sendable {
     mode = metadata.mode
     if [.file, .settings, .vault].contains(kind) { self.size = size }
     var shown: [String: String] = [:]
-    // What the system itself says about a file (SELinux labels) is not part of a container.
-    for attribute in metadata.attributes where attribute.name != "security.selinux" {
+    // What the system itself says about a file (SELinux labels) is not part of a container, nor is Drydock's own note.
+    let others = ["security.selinux", ExtendedAttribute.ownNote]
+    for attribute in metadata.attributes where !others.contains(attribute.name) {
       shown[attribute.name] = try Self.digest(of: attribute)
     }
     attributes = shown

@@ -63,7 +63,8 @@ extension Directory {
       // Setting attributes needs write permission; the final mode follows.
       try setMode(status.mode | 0o600, of: path)
     }
-    for attribute in metadata.attributes where !present.contains(attribute) {
+    for attribute in metadata.attributes
+    where !present.contains(attribute) && attribute.name != ExtendedAttribute.ownNote {
       do {
         try setAttribute(attribute, of: path)
       } catch let error as DrydockError

@@ -1,5 +1,6 @@
 import ContainerDiff
 import ContainerTransaction
+import FileSystem
 import Foundation
 import TestSupport
 import Testing
@@ -47,6 +48,22 @@ import Testing
       "cp -p '\(photo)' /tmp/keep$$; printf X | dd of='\(photo)' bs=1 seek=100 conv=notrunc 2>/dev/null; touch -r /tmp/keep$$ '\(photo)'; rm /tmp/keep$$",
       in: lab.root)
     #expect(Self.text(try compare(lab, a).comparison.difference) == ["changed \(photo) content"])
+  }
+
+  /// Another program has stored Drydock's own note, such as tar with `--xattrs`.
+  @Test func theOwnNoteOfAnArchiveDoesNotComeBack() throws {
+    let lab = try Lab()
+    var handmade = try HandmadeArchive(lab)
+    try handmade.addFile("file", "content")
+    let note = ExtendedAttribute(name: ExtendedAttribute.ownNote, value: [1])
+    let last = (handmade.members.count - 1, handmade.entries.count - 1)
+    handmade.members[last.0].member.metadata.attributes = [note]
+    handmade.entries[last.1].metadata.attributes = [note]
+    let archive = try handmade.write()
+    try lab.restore(archive)
+    #expect(try Directory(lab.root).attribute(note.name, of: "file") == nil)
+    #expect(try compare(lab, archive).comparison.difference.isEmpty)
+    #expect(try lab.restore(archive).transaction == nil)
   }
 
   @Test func everyKindOfDifference() throws {

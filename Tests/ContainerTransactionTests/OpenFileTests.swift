@@ -263,6 +263,23 @@ import Testing
     #expect(try outside.contents("backup") == before && sandbox.live().contents(Sandbox.database) == before)
   }
 
+  /// The two names have one inode, on which a process has one lock.
+  @Test(arguments: strategies) func twoNamesOfADatabase(_ strategy: StateDirectory.Place) throws {
+    let sandbox = try Sandbox(notes: [])
+    let other: ContainerPath = "Documents/other.sqlite"
+    try sandbox.live().link(Sandbox.database, in: sandbox.live(), to: other)
+    let before = try sandbox.listing()
+    let bytes = try sandbox.live().contents(other)
+    try sandbox.run("x", commit: strategy, Self.change)
+    #expect(try sandbox.live().contents(other) == bytes && sandbox.live().contents(Sandbox.database) != bytes)
+    for point in [FaultPoint.rewalked, .marked] {
+      _ = try? sandbox.rollback(commit: strategy, faults: .at(point))
+      #expect(try sandbox.live().contents(other) == bytes, "\(point)")
+    }
+    try sandbox.rollback(commit: strategy)
+    expectNone(try sandbox.listing().changes(from: before))
+  }
+
   @Test func theMarkIsItsOwnInverse() throws {
     let sandbox = try Sandbox(notes: [])
     let live = try sandbox.live()

@@ -116,12 +116,14 @@ import Testing
     defer { try? file.close() }
     #expect(try root.attributeNames(of: "file") == [empty.name] && root.attributes("file") == [empty])
     #expect(try root.view(of: file, "file").attributes(.root) == [empty])
-    let metadata = try #require(try root.metadata("file"))
+    var metadata = try #require(try root.metadata("file"))
     #expect(metadata.attributes == [empty])
     try root.apply(metadata, to: "file")
     #expect(try root.attribute(note.name, of: "file") == [1])
     file.setOwnNote(nil)
     file.setOwnNote(nil)
+    metadata.attributes = [note, empty]
+    try root.apply(metadata, to: "file")
     #expect(try root.attribute(note.name, of: "file") == nil)
   }
 

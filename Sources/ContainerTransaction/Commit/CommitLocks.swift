@@ -30,7 +30,15 @@ struct CommitLocks {
         inode.type == .file, change.after != nil,
         let identity = try staged.stage.directory.status(inode.name)?.identity, seen.insert(identity).inserted
       else { return nil }
-      let lock = try DatabaseLock.acquire(returning: inode.name, in: staged.stage.directory, to: change.path)
+      // Of one that comes back, another name may be live.
+      let held =
+        inode.isShared
+        ? try staged.liveContainer.locks.values.first {
+          try FileStatus(of: $0.file, path: staged.live.path).identity == identity
+        } : nil
+      let lock =
+        try held
+        ?? DatabaseLock.acquire(returning: inode.name, in: staged.stage.directory, to: change.path)
       return (change.path, lock, links: inode.isShared ? 2 : 1)
     }
   }

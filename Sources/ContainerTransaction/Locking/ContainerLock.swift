@@ -93,16 +93,23 @@ extension ContainerLock {
           + "containers", path: container.root)
     }
     let units = try index.databaseCandidates(named: root.databases).compactMap { path in
-      try root.status(path).flatMap { try root.databaseUnit(path, status: $0) }.map { (path, $0) }
+      try root.status(path).flatMap { status in
+        try root.databaseUnit(path, status: status).map { (path, $0, status.links > 1) }
+      }
     }
     try requireOpenFiles(units.count, for: "databases, which are kept locked", path: container.root)
-    for (path, unit) in units {
-      guard let lock = try DatabaseLock.acquireRepeatedly(unit.main, in: root) else {
+    // One with two names in the container is locked once: the second lock would be refused for the first.
+    // On an overlay the names are two files once one was opened.
+    var linked: [FileIdentity: DatabaseLock] = [:]
+    for (path, unit, isLinked) in units {
+      let known = isLinked ? try root.status(path).flatMap { linked[$0.identity] } : nil
+      guard let lock = try known ?? DatabaseLock.acquireRepeatedly(unit.main, in: root) else {
         throw DrydockError(
           .inUse, "in use: another program holds SQLite's lock on \(path); close it and run it again",
           path: container.root)
       }
       databases[path] = lock
+      if isLinked { linked[try FileStatus(of: lock.file, path: root.full(path)).identity] = lock }
     }
   }
 

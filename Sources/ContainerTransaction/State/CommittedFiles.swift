@@ -171,17 +171,23 @@ extension CommittedFiles {
 
   /// - Throws: `DrydockError` when the file is missing or damaged.
   private init(in state: Directory) throws {
-    let bytes = try state.contents(Self.file, limit: 1 << 30)
-    let body = bytes.dropLast(32)
-    guard body.starts(with: Self.start), (body.count - Self.start.count) % Self.width == 0,
-      try body.withUnsafeBytes({ try SHA256.hash($0) }).bytes == Array(bytes.suffix(32))
-    else { throw DrydockError(.damagedState, "the list of files is corrupt", path: state.full(Self.file)) }
-    files = body.dropFirst(Self.start.count).withUnsafeBytes { records in
-      [CommittedFile](unsafeUninitializedCapacity: records.count / Self.width) { buffer, count in
-        UnsafeMutableRawBufferPointer(buffer).copyMemory(from: records)
-        count = records.count / Self.width
-      }
+    let (path, first) = (state.full(Self.file), Self.start.count)
+    let damaged = DrydockError(.damagedState, "the list of files is corrupt", path: path)
+    let file = try state.openFile(Self.file)
+    defer { try? file.close() }
+    let size = Int(clamping: try FileStatus(of: file, path: path).size) - first - 32
+    guard (0...1 << 30).contains(size), size % Self.width == 0, try file.bytes(first, at: 0) == Self.start
+    else { throw damaged }
+    let hash = try SHA256()
+    Self.start.withUnsafeBytes(hash.update)
+    // Read to where they stay: a million take 40 MB.
+    files = try [CommittedFile](unsafeUninitializedCapacity: size / Self.width) { buffer, count in
+      let records = UnsafeMutableRawBufferPointer(buffer)
+      guard try file.fill(records, at: UInt64(first)) == size else { throw damaged }
+      hash.update(UnsafeRawBufferPointer(records))
+      count = buffer.count
     }
+    guard try file.bytes(32, at: Int64(first + size)) == hash.finalize().bytes else { throw damaged }
     device = try state.status().device
   }
 
