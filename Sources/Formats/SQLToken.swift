@@ -122,6 +122,10 @@ package struct SQLTokens: Sequence, IteratorProtocol {
     case 0...0x20:
       while index < bytes.count, bytes[index] <= 0x20 { index += 1 }
       return .space
+    case 0xEF where bytes[index...].starts(with: TextEncoding.mark):
+      // Of a file that was appended to another one. Before a word it is white space for SQLite, too.
+      index += TextEncoding.mark.count
+      return .space
     case UInt8(ascii: "-") where next == UInt8(ascii: "-"):
       index = bytes[index...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
       return .comment
@@ -165,7 +169,8 @@ package struct SQLTokens: Sequence, IteratorProtocol {
 
 extension Sequence<SQLToken> {
   /// Whether statements may use or change the state of a connection, which a new one would not have: its settings, temporary
-  /// tables and attached files, and what it counts. By the words alone: a column or a text may have such a name.
+  /// tables and attached files, the statistics that it has read, and what it counts. By the words alone: a column or a text
+  /// may have such a name.
   package var useConnection: Bool {
     var isSetting = false
     for token in self where token.kind != .sign {
@@ -181,5 +186,5 @@ extension Sequence<SQLToken> {
 
 private let wordsOfConnections: Set = [
   "TEMP", "TEMPORARY", "SQLITE_TEMP_SCHEMA", "SQLITE_TEMP_MASTER", "ATTACH", "DETACH", "ANALYZE", "CHANGES",
-  "TOTAL_CHANGES", "LAST_INSERT_ROWID",
+  "TOTAL_CHANGES", "LAST_INSERT_ROWID", "SQLITE_STAT1", "SQLITE_STAT4",
 ]

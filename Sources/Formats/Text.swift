@@ -75,8 +75,7 @@ extension Sequence<String> {
 package enum TextFile {
   /// The text of a UTF-8 file, without a byte order mark; nil when it is something else.
   package static func utf8(_ bytes: [UInt8]) -> [UInt8]? {
-    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    let text = bytes.starts(with: mark) ? Array(bytes.dropFirst(3)) : bytes
+    let text = bytes.starts(with: TextEncoding.mark) ? Array(bytes.dropFirst(3)) : bytes
     return String(validating: text, as: UTF8.self) == nil ? nil : text
   }
 

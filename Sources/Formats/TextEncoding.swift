@@ -8,7 +8,7 @@ package enum TextEncoding: Sendable, Hashable {
 
   package static let plain = TextEncoding.utf8(hasMark: false)
 
-  private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+  static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
   /// The encoding that the first bytes show: a byte-order mark, or the zeros around ASCII characters in UTF-16.
   package init(of bytes: [UInt8]) {

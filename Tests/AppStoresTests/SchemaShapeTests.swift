@@ -72,6 +72,21 @@ import Testing
     }
   }
 
+  /// A container's database may have been written to make Drydock run something.
+  @Test func whatFollowsADefinitionDoesNotRun() throws {
+    try DatabaseQueue().writeWithoutTransaction { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE a (x); CREATE INDEX i ON a (x); CREATE VIEW v AS SELECT y FROM b;
+          CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT y FROM b; END; PRAGMA writable_schema = ON;
+          UPDATE sqlite_schema SET sql = sql || '; CREATE TABLE b (y)';
+          """)
+      let results = try SchemaTrial.results(for: SchemaShape(db).objects)
+      #expect(results.count == 2)
+      #expect(results.values.allSatisfy { $0.error == "no such table: main.b" }, "\(results)")
+    }
+  }
+
   /// The statements of a long script are not read for the names that they drop when nothing has gone.
   @Test func droppedNamesAreAskedForWhenOneIsGone() throws {
     try DatabaseQueue().writeWithoutTransaction { db in

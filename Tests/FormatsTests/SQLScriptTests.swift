@@ -19,6 +19,8 @@ import Testing
       texts("\(trigger) create table u (a); SELECT 'it''s;'") == [
         trigger, "create table u (a);", "SELECT 'it''s;'",
       ])
+    // A file that begins with a byte order mark was appended to another.
+    #expect(texts("SELECT 1;\n\u{FEFF}DELETE FROM t") == ["SELECT 1;", "DELETE FROM t"])
     #expect(texts("; /* unclosed").isEmpty)
     #expect(texts("SELECT 'unclosed;") == ["SELECT 'unclosed;"])
   }
@@ -29,6 +31,7 @@ import Testing
     ("PRAGMA 'foreign_keys' = ON", true), ("SELECT user_version FROM pragma_user_version", false),
     ("INSERT INTO t SELECT \"changes\"()", true), ("-- changes()\nSELECT 1 /* temp */", false),
     ("SELECT Last_Insert_RowID()", true), ("ANALYZE", true),
+    ("INSERT INTO sqlite_stat1 VALUES ('t', NULL, '9')", true),
   ])
   func wordsOfConnections(_ sql: String, _ isUsed: Bool) {
     #expect(SQLScript(text: sql, file: "a.sql", firstLine: 1).usesConnection == isUsed)

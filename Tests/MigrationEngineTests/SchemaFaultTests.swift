@@ -99,6 +99,25 @@ import Testing
     #expect(result.error.contains(expected), "\(result.error) \(result.notes)")
   }
 
+  /// The columns of ON CONFLICT are those of a unique index, which goes with its table.
+  @Test(arguments: [
+    ("CREATE TABLE t (a)", nil),
+    ("DROP INDEX by_key", "trigger `counted` (INSERT on `log`): ON CONFLICT clause"),
+    ("DROP TABLE count; CREATE TABLE count (key, n, m); CREATE UNIQUE INDEX by_key ON count (key)", nil),
+    ("DROP TABLE count; CREATE TABLE count (key, n, m)", "view `one`: no such index: by_key"),
+  ])
+  func indexesOfTriggersAndViews(_ sql: String, _ message: String?) throws {
+    let schema = """
+      CREATE TABLE log (text); CREATE TABLE count (key, n); CREATE UNIQUE INDEX by_key ON count (key);
+      CREATE TRIGGER counted AFTER INSERT ON log BEGIN
+        INSERT INTO count VALUES (new.text, 1) ON CONFLICT (key) DO UPDATE SET n = n + 1;
+      END;
+      CREATE VIEW one AS SELECT n FROM count INDEXED BY by_key WHERE key = 1;
+      """
+    let result = try run(sql, after: schema)
+    #expect(message.map(result.error.contains) ?? (result.error == "no error" && result.notes == []))
+  }
+
   @Test("A virtual table that the statements damage is an error")
   func damagedVirtualTables() throws {
     for (schema, sql) in [
@@ -219,6 +238,7 @@ import Testing
     arguments: [
       ("UPDATE a SET p = 1 WHERE id = 1; UPDATE b SET p = 8 WHERE id = 1;", true),
       ("UPDATE w SET p = 1 WHERE id = 'x'; UPDATE w SET p = 8 WHERE id = 'y';", true),
+      ("CREATE TABLE n (p \u{FEFF}REFERENCES p); INSERT INTO n VALUES (8);", true),
       ("UPDATE b SET p = 8 WHERE id = 1;", true), ("DELETE FROM p WHERE id = 2;", true),
       ("UPDATE a SET p = 9 WHERE id = 1; UPDATE w SET p = 9 WHERE id = 'x';", false),
       ("ALTER TABLE a RENAME TO c; ALTER TABLE w RENAME TO v; ALTER TABLE p RENAME TO q;", false),
@@ -323,6 +343,23 @@ import Testing
         let error = failure { try lab.migrate() }.text
         #expect((error == "no error") == isRight, "\(step): \(error)")
       }
+    }
+  }
+
+  @Test func onlyTheTriggerIsMadeAgain() throws {
+    try Lab.with { lab in
+      try lab.database(
+        Lab.oldDatabase,
+        """
+        CREATE TABLE log (text); INSERT INTO log VALUES ('x');
+        CREATE TRIGGER noted AFTER UPDATE ON log BEGIN SELECT 1; END; PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = sql || '; DELETE FROM log' WHERE name = 'noted'; PRAGMA writable_schema = OFF;
+        """)
+      try lab.baseline(0)
+      try lab.migration(
+        "0001_a.sql", sqlFile("UPDATE log SET text = 'y' WHERE text = 'x'", "without-triggers {noted: why}"))
+      try lab.migrate()
+      #expect(try lab.column("SELECT text FROM log", in: Lab.oldDatabase) == ["y"])
     }
   }
 

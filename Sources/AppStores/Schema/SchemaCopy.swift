@@ -2,6 +2,12 @@ import Formats
 import GRDB
 import Synchronization
 
+extension Database {
+  /// Executes a definition as a schema has it. SQLite reads its first statement only; what another program has written
+  /// behind that, such as ATTACH, must not run.
+  package func execute(definition sql: String) throws { try allStatements(sql: sql).next()?.execute() }
+}
+
 /// A schema without rows in a database in memory, in which functions and collations that only the app has do nothing.
 package struct SchemaCopy {
   /// Why SQLite refuses a statement, or the first of what only the app has.
@@ -25,7 +31,7 @@ package struct SchemaCopy {
     while true {
       do {
         if SQLStatement(sql).definesSchema {
-          try db.execute(sql: sql)
+          try db.execute(definition: sql)
         } else {
           _ = try db.makeStatement(sql: sql)
         }
@@ -71,7 +77,7 @@ package final class SchemaTrial: @unchecked Sendable {
 
   private let queue: DatabaseQueue
   private var copy: SchemaCopy
-  /// The copied tables and views, by their names in lower case.
+  /// The copied tables, indexes and views, by their names in lower case.
   private var copied: [String: SchemaObject] = [:]
   private var last: (objects: [SchemaObject], results: [String: SchemaCopy.Result]) = ([], [:])
 
@@ -97,25 +103,30 @@ package final class SchemaTrial: @unchecked Sendable {
     return results
   }
 
-  /// Makes the copied tables and views those of a schema.
+  /// Makes the copied tables, indexes and views those of a schema.
   ///
   /// - Returns: false when that needs a new copy: a virtual table comes with tables of its own, and keeps what it has read of
   ///   others; a function that a table needed stays.
   private func adopt(_ objects: [SchemaObject]) -> Bool {
-    let tables = objects.filter { $0.isTable || $0.isView }
-    let wanted = Dictionary(tables.map { ($0.name.lowercased(), $0) }) { first, _ in first }
+    let parts = objects.filter { !$0.isTrigger }
+    let wanted = Dictionary(parts.map { ($0.name.lowercased(), $0) }) { first, _ in first }
     let gone = copied.filter { wanted[$0.key] !== $0.value }
-    let new = tables.filter { copied[$0.name.lowercased()] !== $0 }
+    // The indexes of a table go with it.
+    let new = parts.filter { copied[$0.name.lowercased()] !== $0 || gone[$0.table.lowercased()] != nil }
     // Names that are one for Swift and two for SQLite, such as `Ä` and `ä`, are not told apart here.
-    let isExact = wanted.count == tables.count && (gone.isEmpty || !copy.hasAppParts)
+    let isExact = wanted.count == parts.count && (gone.isEmpty || !copy.hasAppParts)
     let hasVirtual = (copied.values + new).contains(where: \.isVirtual)
     if !copied.isEmpty, !isExact || hasVirtual && !(gone.isEmpty && new.isEmpty) { return false }
-    return queue.inDatabase { _ in
+    return queue.inDatabase { db in
       for object in gone.values {
-        let sql = "DROP \(object.isView ? "VIEW" : "TABLE") \(quotedIdentifier(object.name))"
-        if copy.run(sql).error != nil { return false }
+        let type = object.isView ? "VIEW" : object.isIndex ? "INDEX" : "TABLE"
+        if copy.run("DROP \(type) IF EXISTS \(quotedIdentifier(object.name))").error != nil { return false }
       }
-      for object in new { _ = copy.run(object.sql) }
+      for object in new {
+        // A trigger may name an index, or a unique one's columns in ON CONFLICT. One that needs what only the app has is
+        // left out: what triggers need of it is to be reported.
+        if object.isIndex { try? db.execute(definition: object.sql) } else { _ = copy.run(object.sql) }
+      }
       copied = wanted
       return true
     }

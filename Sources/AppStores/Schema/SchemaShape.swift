@@ -195,6 +195,7 @@ package final class SchemaObject: Sendable {
   package var sql: String { definition.sql.text }
   package var isTable: Bool { definition.type == "table" }
   package var isView: Bool { definition.type == "view" }
+  var isIndex: Bool { definition.type == "index" }
   package var isTrigger: Bool { definition.type == "trigger" }
   /// Such as `table book`.
   package var place: String { "\(definition.type) \(name)" }

@@ -8,15 +8,14 @@ import GRDB
 /// A connection to a staged database for consecutive changes. Its owner closes it before anything else looks at the
 /// database.
 package final class StagedConnection {
-  fileprivate typealias Open = (queue: DatabaseQueue, name: ContainerPath, isLogged: Bool)
-  fileprivate var open: Open? { didSet { if open != nil { openings += 1 } } }
-  /// How often it was opened: what was known of the database before is not known of another one.
-  package private(set) var openings = 0
+  fileprivate var open: (queue: DatabaseQueue, name: ContainerPath, isLogged: Bool)?
+  /// What the last change left in the database; nil when the connection was opened since.
+  package var left: Any?
 
   package init() {}
 
-  fileprivate func take() -> Open? {
-    defer { open = nil }
+  fileprivate func take() -> (queue: DatabaseQueue, name: ContainerPath, isLogged: Bool)? {
+    defer { (open, left) = (nil, nil) }
     return open
   }
 }

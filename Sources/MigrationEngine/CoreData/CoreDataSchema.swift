@@ -248,7 +248,7 @@ struct CoreDataSchema {
       return notes.append("the index \(index) keeps its name")
     }
     try db.execute(sql: "DROP INDEX \(quotedIdentifier(index))")
-    try db.execute(sql: found.verb + quotedIdentifier(new) + " " + sql.dropFirst(found.start.count))
+    try db.execute(definition: found.verb + quotedIdentifier(new) + " " + sql.dropFirst(found.start.count))
   }
 
   mutating func reload() throws { entities = try CoreDataEntities(db) }

@@ -12,7 +12,7 @@ package struct Migrator {
 
   private let stage: StagedContainer
   /// Of consecutive `sql` steps.
-  private let session = SQLSession()
+  private let connection = StagedConnection()
   /// By the databases' names, the first migration that has statements for each.
   private let firstOfDatabase: [String: Int]
   private var priorValues: PriorValues.Run
@@ -55,7 +55,7 @@ package struct Migrator {
       history.add(
         MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
     }
-    try migrator.session.close(on: stage)
+    try stage.close(migrator.connection)
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
       report.notes += try stage.updateToolRecord(history, status.catalog)
@@ -83,7 +83,7 @@ package struct Migrator {
     let start = ContinuousClock.now
     var notes: [String] = []
     let isVerified = !migration.verifications.isEmpty
-    if isVerified || !migration.checks.isEmpty { try session.close(on: stage) }
+    if isVerified || !migration.checks.isEmpty { try stage.close(connection) }
     for assertion in migration.checks {
       notes += try judge(assertion, before: nil, .checkFailed, "check")
     }
@@ -97,21 +97,21 @@ package struct Migrator {
       let operation = prepared(step.operation, of: migration)
       let stepNotes = try Self.located(step.position, name) {
         if case .sql(let sql) = operation.kind, sql.canShareConnection {
-          return try sql.apply(to: stage, &recorded, in: session)
+          return try sql.apply(to: stage, &recorded, on: connection)
         }
-        try session.close(on: stage)
+        try stage.close(connection)
         return try operation.apply(to: stage, &recorded)
       }
       missing.append(operation.namedDatabase.flatMap { recorded.skipped.contains($0) ? $0 : nil })
       notes += stepNotes.map { "\(step.position): \(name): \($0)" }
       priorValues.add(recorded, of: migration.number)
       if let watch {
-        try session.close(on: stage)
+        try stage.close(connection)
         try watch(outline, stage)
       }
     }
     if isVerified {
-      try session.close(on: stage)
+      try stage.close(connection)
       // What is verified is what the app will see.
       _ = try writeMarkers(version: version)
       markers = stage.markerNumbers

@@ -14,19 +14,19 @@ enum MigrationTransaction {
   ///   - guardsRoom: whether Room's hash must change with the schema; false when the body validates the schema.
   ///   - script: the statements, which say what was meant to go; nil when they are not known.
   ///   - allowsOrphans: whether rows may be left that refer to missing ones.
-  ///   - session: has what the last change on the same connection left; gets what this one leaves.
+  ///   - connection: has what the last change left, if it is shared with others; gets what this one leaves.
   ///   - body: gets a guard that checks such a store between statements; nil for other databases.
   /// - Returns: notes for the report.
   /// - Throws: ``StepFailure`` about foreign keys and Core Data, and the errors of the body.
   static func run(
     _ db: Database, model: CoreDataModel? = nil, isPart: Bool = false, guardsRoom: Bool = true,
-    script: SQLScript? = nil, allowsOrphans: Bool = false, session: SQLSession? = nil,
+    script: SQLScript? = nil, allowsOrphans: Bool = false, on connection: StagedConnection? = nil,
     _ body: (CoreDataGuard?) throws -> Void
   ) throws -> [String] {
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
       // Inside: outside, SQLite would lock the file and look for a journal for each of its queries.
-      let before = try DatabaseState(db, changing: script, after: session?.left)
+      let before = try DatabaseState(db, changing: script, after: connection?.left as? DatabaseState)
       let store = try CoreDataGuard(db, model: model, isPart: isPart)
       if model != nil, store == nil {
         throw StepFailure("the database is not a Core Data store: leave `core-data` out")
@@ -40,30 +40,12 @@ enum MigrationTransaction {
       let (notes, left) = try before.compared(with: db, allowsOrphans: allowsOrphans)
       let more = try store?.finish(db) ?? []
       try db.execute(sql: "COMMIT")
-      session?.left = left
+      connection?.left = left
       return notes + more
     } catch {
       if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
       throw error
     }
-  }
-}
-
-/// What consecutive `sql` steps on one database share: a connection, and what the last of them left in the database.
-final class SQLSession {
-  let connection = StagedConnection()
-  private var last: (state: DatabaseState, opening: Int)?
-
-  /// Nil when the connection was opened again since.
-  var left: DatabaseState? {
-    get { last?.opening == connection.openings ? last?.state : nil }
-    set { last = newValue.map { ($0, connection.openings) } }
-  }
-
-  /// Must be called before anything else looks at the database.
-  func close(on stage: StagedContainer) throws {
-    last = nil
-    try stage.close(connection)
   }
 }
 

@@ -140,7 +140,7 @@ struct RunSQL: MigrationOperation {
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout PriorValues) throws -> [String] {
-    try apply(to: stage, &recorded, in: nil)
+    try apply(to: stage, &recorded, on: nil)
   }
 
   /// Whether the statements neither use nor change the state of a connection.
@@ -149,9 +149,9 @@ struct RunSQL: MigrationOperation {
     defaults == nil && up.bytes.count <= 1 << 14 && !up.usesConnection
   }
 
-  /// - Parameter session: of steps that can share a connection.
+  /// - Parameter connection: of steps that can share one.
   func apply(
-    to stage: StagedContainer, _ recorded: inout PriorValues, in session: SQLSession?
+    to stage: StagedContainer, _ recorded: inout PriorValues, on connection: StagedConnection?
   ) throws -> [String] {
     let place = try database.place(on: stage, ifMissing == .fail ? .fail : .skip)
     guard let path = try place ?? newPlace(on: stage, &recorded) else {
@@ -161,9 +161,11 @@ struct RunSQL: MigrationOperation {
     return try stage.notingTriggers(in: path) { triggers in
       let runner = SQLRunner(
         script: up, destructive: destructive?.text, language: language, coreData: models?.up,
-        withoutTriggers: withoutTriggers, triggers: triggers, session: session)
+        withoutTriggers: withoutTriggers, triggers: triggers, connection: connection)
       let notes = try run(runner, at: path, on: stage, &recorded).notes
-      if session?.left?.usesConnection == true { try session?.close(on: stage) }
+      if let connection, (connection.left as? DatabaseState)?.usesConnection == true {
+        try stage.close(connection)
+      }
       return notes
     }
   }
@@ -173,10 +175,10 @@ struct RunSQL: MigrationOperation {
     _ runner: SQLRunner, at path: ContainerPath, on stage: StagedContainer, _ recorded: inout PriorValues
   ) throws -> (notes: [String], changed: [ExactText]) {
     guard let defaults else {
-      let connection = runner.session?.connection
-      return (
-        try stage.writeDatabase(at: path, keepsJournal: false, on: connection) { try runner.run($0) }, []
-      )
+      let notes = try stage.writeDatabase(at: path, keepsJournal: false, on: runner.connection) {
+        try runner.run($0)
+      }
+      return (notes, [])
     }
     return try defaults.run(on: stage, &recorded) { around in
       try stage.writeDatabase(at: path, keepsJournal: false) { db in

@@ -18,8 +18,8 @@ struct SQLRunner {
   var withoutTriggers: [String: String] = [:]
   /// Where a dry run shows what triggers write; else nil.
   var triggers: TriggerWatch?
-  /// What it shares with the steps before and after; nil when nothing.
-  var session: SQLSession?
+  /// Shared with the steps before and after; nil when it is not.
+  var connection: StagedConnection?
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
@@ -29,10 +29,10 @@ struct SQLRunner {
     _ db: Database, around: (Database, () throws -> Void) throws -> Void = { try $1() }
   ) throws -> [String] {
     do {
-      return try MigrationTransaction.run(db, model: coreData, script: script, session: session) { store in
+      return try MigrationTransaction.run(db, model: coreData, script: script, on: connection) { store in
         let triggers = try setAside(db)
         try around(db) { try runStatements(db, store) }
-        for sql in triggers { try db.execute(sql: sql) }
+        for sql in triggers { try db.execute(definition: sql) }
       }
     } catch let failure as StepFailure {
       let code = failure.code == .stepFailed ? .sql : failure.code
@@ -238,9 +238,7 @@ final class TriggerWatch {
     let queue = try DatabaseQueue()
     queue.inDatabase { db in
       var schema = SchemaCopy(db)
-      for object in objects.filter(\.isTable) + objects.filter(\.isView) + triggers {
-        _ = schema.run(object.sql)
-      }
+      for object in objects.filter({ !$0.isTrigger }) + triggers { _ = schema.run(object.sql) }
       compiled.watch(db)
     }
     return queue
