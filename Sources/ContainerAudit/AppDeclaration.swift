@@ -54,7 +54,6 @@ public struct AppDeclaration: Sendable {
     return try read(name, in: Directory(folder), shown: path)
   }
 
-  /// - Parameter path: the file's path in messages.
   private static func read(_ file: ContainerPath, in directory: Directory, shown path: String) throws -> Part
   {
     let bytes = try directory.contents(file, limit: limit)

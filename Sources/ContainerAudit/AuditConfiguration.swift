@@ -88,8 +88,7 @@ package struct AuditConfiguration: Sendable, Equatable {
   init(_ node: YAMLNode) throws {
     let reader = try YAMLReader(node, what: "`audit`", keys: ["rules", "protection"])
     protection = try reader.choice("protection", of: ProtectionClass.self)
-    guard let node = reader["rules"], !node.isNull else { return }
-    for pair in try node.pairs("`rules`").pairs {
+    for pair in try reader.pairs("rules") {
       guard let rule = AuditRuleID(rawValue: pair.key.source) else {
         let known = AuditRuleID.allCases.map(\.rawValue)
         throw pair.keyPosition.error(

@@ -25,13 +25,9 @@ public struct AuditFinding: Sendable, Codable {
 
   /// Whether the path is that of a file of the app, not of the container.
   package var isInApp: Bool {
-    switch rule {
-    case .privacyManifestMissing, .privacyManifestInvalid, .requiredReasonMissing, .usageDescriptionEmpty,
-      .usageDescriptionUnknown, .usageDescriptionMissing, .groupNotEntitled, .groupNotConfigured,
-      .keychainGroupNotEntitled, .transportException:
-      true
-    default: false
-    }
+    // These two are at the data that the app does not declare.
+    ![.dataTypeNotDeclared, .cloudNotEntitled].contains(rule)
+      && AuditRule.declarations.contains { $0.id == rule }
   }
 }
 
@@ -88,10 +84,10 @@ struct FindingCollector {
 
   /// Adds to the finding of a rule in a place.
   ///
-  /// - Parameter example: one of what is counted; the first three are kept.
+  /// - Parameter examples: of what is counted; the first three are kept.
   mutating func add(
     _ rule: AuditRuleID, _ path: String?, item: String? = nil, _ message: String, count: Int = 1,
-    unit: String = "file", example: String? = nil, fix: String? = nil
+    unit: String = "file", example: String? = nil, examples: [String] = [], fix: String? = nil
   ) {
     let place = Place(rule: rule, path: path, item: item)
     let number: Int
@@ -107,9 +103,8 @@ struct FindingCollector {
           rule: rule.id, severity: severity(of: rule), path: path.map(shown), item: item.map(shown),
           message: shown(message), count: count, unit: unit, examples: [], fix: fix ?? rule.fix))
     }
-    if let example, findings[number].examples.count < 3 {
-      findings[number].examples.append(shown(example))
-    }
+    let all = findings[number].examples + (examples + [example].compactMap { $0 }).map(shown)
+    findings[number].examples = Array(all.prefix(3))
   }
 
   /// Names of tables, keys and classes are hostile: they may be secrets, have control characters, or be long.
@@ -126,11 +121,9 @@ struct FindingCollector {
 
   /// The findings, the most serious first, and the rules that are off.
   func result() -> (findings: [AuditFinding], off: [AuditReport.Off]) {
-    var off: [AuditReport.Off] = []
-    for rule in AuditRuleID.allCases {
-      guard case .off(let reason) = configuration.rules[rule] else { continue }
-      off.append(
-        AuditReport.Off(rule: rule, reason: reason, findings: findings.count { $0.rule == rule }))
+    let off = AuditRuleID.allCases.compactMap { rule -> AuditReport.Off? in
+      guard case .off(let reason) = configuration.rules[rule] else { return nil }
+      return AuditReport.Off(rule: rule, reason: reason, findings: findings.count { $0.rule == rule })
     }
     let silent = Set(off.map(\.rule))
     let order = Dictionary(

@@ -31,6 +31,9 @@ extension AuditRule {
 
   private static let byID = Dictionary(uniqueKeysWithValues: all.map { ($0.id, $0) })
 
+  /// A page of Apple's documentation.
+  static func apple(_ page: String) -> String { "https://developer.apple.com/documentation/\(page)" }
+
   /// The rule with an id; a test checks that each has one.
   static func with(_ id: AuditRuleID) -> AuditRule {
     byID[id] ?? AuditRule(id, .warning, id.rawValue, why: "", fix: "")

@@ -9,8 +9,7 @@ extension AuditRule {
     AuditRule(
       .databaseDamaged, .error, "a damaged database",
       why: "queries fail or give wrong rows; each backup stores the damage",
-      fix:
-        "restore the database from an older snapshot, or recover it with SQLite's `.recover`",
+      fix: "restore the database from an older snapshot, or recover it with SQLite's `.recover`",
       source: "https://www.sqlite.org/pragma.html#pragma_integrity_check"),
     AuditRule(
       .foreignKeyViolated, .warning, "rows that violate a foreign key",
@@ -140,26 +139,24 @@ struct DatabaseRules {
 
   private func isIntact(_ db: Database, _ context: inout AuditContext) throws -> Bool {
     let isSmall = status.size <= Self.fullCheckSize
+    let problems: [String]
     do {
-      let problems = try String.fetchAll(db, sql: "PRAGMA \(isSmall ? "integrity_check" : "quick_check")(3)")
+      problems = try String.fetchAll(db, sql: "PRAGMA \(isSmall ? "integrity_check" : "quick_check")(3)")
       if !isSmall {
         context.limits.append(
           "\(path): checked with quick_check, which does not compare indexes with their tables")
       }
-      if problems == ["ok"] { return true }
-      for problem in problems {
-        let line = problem.split(separator: "\n").last.map(String.init) ?? problem
-        context.findings.add(
-          .databaseDamaged, path.description, "integrity_check fails", unit: "problem", example: line)
-      }
     } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-      context.findings.add(
-        .databaseDamaged, path.description, "integrity_check fails", unit: "problem",
-        example: error.plainMessage)
+      problems = [error.plainMessage]
     } catch let error as DatabaseError {
       context.notChecked.append("\(path): integrity_check: \(error.plainMessage)")
       return true
     }
+    if problems == ["ok"] { return true }
+    let lines = problems.map { $0.split(separator: "\n").last.map(String.init) ?? $0 }
+    context.findings.add(
+      .databaseDamaged, path.description, "integrity_check fails", count: lines.count, unit: "problem",
+      examples: lines)
     return false
   }
 

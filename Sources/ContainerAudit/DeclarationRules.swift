@@ -2,10 +2,8 @@ import FileSystem
 import Formats
 
 extension AuditRule {
-  private static let manifests =
-    "https://developer.apple.com/documentation/bundleresources/privacy-manifest-files"
-  private static let infoKeys =
-    "https://developer.apple.com/documentation/bundleresources/information-property-list"
+  private static let manifests = apple("bundleresources/privacy-manifest-files")
+  private static let infoKeys = apple("bundleresources/information-property-list")
 
   static let declarations = [
     AuditRule(
@@ -20,15 +18,13 @@ extension AuditRule {
       .requiredReasonMissing, .error, "a required reason that is not declared",
       why: "the container shows that the app uses an API whose reason the manifest has to declare",
       fix: "declare the category with the reason in `NSPrivacyAccessedAPITypes`",
-      source:
-        "https://developer.apple.com/documentation/bundleresources/describing-use-of-required-reason-api"),
+      source: apple("bundleresources/describing-use-of-required-reason-api")),
     AuditRule(
       .dataTypeNotDeclared, .note, "personal data that the manifest does not declare",
       why:
         "data that leaves the device count as collected; data that stay on it do not, and the container does not show which is which",
       fix: "if the app sends them: declare the type in `NSPrivacyCollectedDataTypes`",
-      source:
-        "https://developer.apple.com/documentation/bundleresources/describing-data-use-in-privacy-manifests"),
+      source: apple("bundleresources/describing-data-use-in-privacy-manifests")),
     AuditRule(
       .usageDescriptionEmpty, .error, "a usage description without a text",
       why: "the app ends, or review refuses it, when it asks for the permission",
@@ -45,9 +41,7 @@ extension AuditRule {
       .groupNotEntitled, .error, "an app group without an entitlement",
       why: "the app has no access to the group's directory",
       fix: "add the group to `com.apple.security.application-groups`, or correct `groups:` in drydock.yaml",
-      source:
-        "https://developer.apple.com/documentation/bundleresources/entitlements/com.apple.security.application-groups"
-    ),
+      source: apple("bundleresources/entitlements/com.apple.security.application-groups")),
     AuditRule(
       .groupNotConfigured, .warning, "an app group that drydock.yaml does not name",
       why: "backups and migrations leave the group's directory out",
@@ -56,21 +50,17 @@ extension AuditRule {
       .keychainGroupNotEntitled, .error, "a keychain group without an entitlement",
       why: "the app cannot read the items that are in the group",
       fix: "add the group to `keychain-access-groups`, or move the items: `vault.move-to`",
-      source: "https://developer.apple.com/documentation/bundleresources/entitlements/keychain-access-groups"),
+      source: apple("bundleresources/entitlements/keychain-access-groups")),
     AuditRule(
       .cloudNotEntitled, .note, "iCloud key-value data without an entitlement",
       why: "the store is no longer synchronized: its data are of an older version of the app",
       fix: "add `com.apple.developer.ubiquity-kvstore-identifier`, or remove `Library/SyncedPreferences`",
-      source:
-        "https://developer.apple.com/documentation/bundleresources/entitlements/com.apple.developer.ubiquity-kvstore-identifier"
-    ),
+      source: apple("bundleresources/entitlements/com.apple.developer.ubiquity-kvstore-identifier")),
     AuditRule(
       .transportException, .warning, "an exception from App Transport Security",
       why: "the app may load data without encryption, or with weak encryption; review asks for a reason",
       fix: "remove the exception, or narrow it to the domains that need it",
-      source:
-        "https://developer.apple.com/documentation/bundleresources/information-property-list/nsapptransportsecurity"
-    ),
+      source: apple("bundleresources/information-property-list/nsapptransportsecurity")),
   ]
 }
 

@@ -10,13 +10,13 @@ extension AuditRule {
       why:
         "the file is readable at times when the policy says that it is not, such as while the device is locked",
       fix: "`files.set-protection`",
-      source: "https://developer.apple.com/documentation/uikit/encrypting-your-app-s-files"),
+      source: apple("uikit/encrypting-your-app-s-files")),
     AuditRule(
       .protectionBelowRule, .error, "a weaker protection class than drydock.yaml requires",
       why:
         "a rule under `protection:` names the class of this path; the file is readable at other times, too",
       fix: "`files.set-protection`",
-      source: "https://developer.apple.com/documentation/uikit/encrypting-your-app-s-files"),
+      source: apple("uikit/encrypting-your-app-s-files")),
     AuditRule(
       .worldReadable, .warning, "a file that every user can read",
       why: "other apps or users of the machine can read it",
@@ -31,14 +31,12 @@ extension AuditRule {
       .cacheInBackup, .warning, "a cache in the backup set",
       why: "it makes each backup larger and slower, and the app can create or download it again",
       fix: "move it to a directory for caches (`files.move`), or exclude it: `files.set-backup-exclusion`",
-      source:
-        "https://developer.apple.com/documentation/foundation/optimizing-your-app-s-data-for-icloud-backup"),
+      source: apple("foundation/optimizing-your-app-s-data-for-icloud-backup")),
     AuditRule(
       .userDataNotInBackup, .warning, "data of the user outside of the backup set",
       why: "it is lost with the device, and the system may delete it at any time",
       fix: "move it to a directory that is backed up: `files.move`",
-      source:
-        "https://developer.apple.com/documentation/foundation/optimizing-your-app-s-data-for-icloud-backup"),
+      source: apple("foundation/optimizing-your-app-s-data-for-icloud-backup")),
     AuditRule(
       .largeIncluded, .note, "a large directory in the backup set",
       why: "backups of it take time and the user's storage",
@@ -78,7 +76,12 @@ struct FileRules {
     var cache: CacheKind?
   }
 
-  private enum CacheKind { case cache, download }
+  private enum CacheKind: String {
+    case cache = "a directory with the name of a cache"
+    case download = "a directory of downloads"
+
+    var leastSize: UInt64 { self == .cache ? cacheSize : downloadSize }
+  }
 
   /// Files with a property, counted by their topmost directories.
   private struct Counts {
@@ -128,23 +131,17 @@ struct FileRules {
     }
     if isFile {
       files += 1
-      if isExcluded {
-        addSize(excluded: entry.status.size)
-      } else {
-        addSize(included: entry.status.size)
-        total += entry.status.size
+      let (included, excluded) = isExcluded ? (0, entry.status.size) : (entry.status.size, 0)
+      total += included
+      if let last = open.indices.last {
+        open[last].included += included
+        open[last].excluded += excluded
       }
       checkProtection(entry, &context)
     }
     guard isFile || entry.status.type == .directory else { return }
     if entry.status.mode & 0o002 != 0, entry.status.mode & 0o1000 == 0 { writable.add(entry.path) }
     if isFile, entry.status.mode & 0o004 != 0 { readable.add(entry.path) }
-  }
-
-  private mutating func addSize(included: UInt64 = 0, excluded: UInt64 = 0) {
-    guard let last = open.indices.last else { return }
-    open[last].included += included
-    open[last].excluded += excluded
   }
 
   // MARK: Directories
@@ -162,26 +159,18 @@ struct FileRules {
 
   private func report(_ directory: inout OpenDirectory, _ context: inout AuditContext) {
     let path = directory.path.description
-    switch directory.cache {
-    case .cache where directory.included >= Self.cacheSize:
-      context.findings.add(
-        .cacheInBackup, path, "a directory with the name of a cache: \(Self.megabytes(directory.included))",
-        unit: "directory")
-    case .download where directory.included >= Self.downloadSize:
-      context.findings.add(
-        .cacheInBackup, path, "a directory of downloads: \(Self.megabytes(directory.included))",
-        unit: "directory")
-    default: break
+    func add(_ rule: AuditRuleID, _ message: String) {
+      context.findings.add(rule, path, message, unit: "directory")
+    }
+    if let cache = directory.cache, directory.included >= cache.leastSize {
+      add(.cacheInBackup, "\(cache.rawValue): \(Self.megabytes(directory.included))")
     }
     guard !directory.hasLarge else { return }
+    directory.hasLarge = max(directory.included, directory.excluded) >= Self.largeSize
     if directory.included >= Self.largeSize {
-      directory.hasLarge = true
-      context.findings.add(
-        .largeIncluded, path, "\(Self.megabytes(directory.included)) in each backup", unit: "directory")
-    } else if directory.excluded >= Self.largeSize {
-      directory.hasLarge = true
-      context.findings.add(
-        .largeExcluded, path, "\(Self.megabytes(directory.excluded)) that no backup has", unit: "directory")
+      add(.largeIncluded, "\(Self.megabytes(directory.included)) in each backup")
+    } else if directory.hasLarge {
+      add(.largeExcluded, "\(Self.megabytes(directory.excluded)) that no backup has")
     }
   }
 
@@ -246,19 +235,18 @@ struct FileRules {
   }
 
   private func reportModes(_ context: inout AuditContext) {
-    // Where (nearly) all files have the same mode, it is that of the copy, not of the device.
-    let isCopied = { (count: Int) in count >= 10 && count * 10 >= files * 9 }
-    if isCopied(writable.total) {
-      context.notChecked.append(
-        "modes: nearly all files are writable for everybody, which the copying may have done")
-    } else {
-      report(writable, .worldWritable, "writable for everybody", &context)
+    func report(_ counts: Counts, _ rule: AuditRuleID, _ word: String) {
+      // Where (nearly) all files have the same mode, it is that of the copy, not of the device.
+      if counts.total >= 10, counts.total * 10 >= files * 9 {
+        context.notChecked.append(
+          "modes: nearly all files are \(word) for everybody, which the copying may have done")
+      } else {
+        self.report(counts, rule, "\(word) for everybody", &context)
+      }
     }
+    report(writable, .worldWritable, "writable")
     switch container.layout {
-    case .android where isCopied(readable.total):
-      context.notChecked.append(
-        "modes: nearly all files are readable for everybody, which the copying may have done")
-    case .android: report(readable, .worldReadable, "readable for everybody", &context)
+    case .android: report(readable, .worldReadable, "readable")
     // An iOS app's files are readable for everybody, and protected by its sandbox.
     case .ios: break
     case .generic:
@@ -274,10 +262,8 @@ struct FileRules {
     _ counts: Counts, _ rule: AuditRuleID, _ message: String, _ context: inout AuditContext
   ) {
     for (directory, entry) in counts.byDirectory.sorted(by: { $0.key < $1.key }) {
-      for (number, example) in entry.examples.enumerated() {
-        let count = number == 0 ? entry.count - entry.examples.count + 1 : 1
-        context.findings.add(rule, directory.description, message, count: count, example: example)
-      }
+      context.findings.add(
+        rule, directory.description, message, count: entry.count, examples: entry.examples)
     }
   }
 }

@@ -178,22 +178,17 @@ struct SecretValueSearch {
 
 extension SecretValueSearch {
   /// Whether a text in a value is an absolute path to a container.
-  mutating func findsPath(in value: PropertyListValue, depth: Int = 0) -> Bool {
-    left -= 16
-    guard left > 0, depth < 40 else { return false }
-    switch value {
-    case .string(let text):
-      left -= text.utf8.count
-      return ContainerPaths.isIn(text)
-    case .set(let values):
-      for text in values.strings where findsPath(in: .string(text), depth: depth + 1) { return true }
-    case .array(let values):
-      for value in values where findsPath(in: value, depth: depth + 1) { return true }
-    case .dictionary(let values):
-      for (_, value) in values where findsPath(in: value, depth: depth + 1) { return true }
-    default: break
+  mutating func findsPath(in value: PropertyListValue) -> Bool {
+    var isFound = false
+    _ = value.contains { value in
+      left -= 16
+      if left > 0, case .string(let text) = value {
+        left -= text.utf8.count
+        isFound = ContainerPaths.isIn(text)
+      }
+      return isFound || left <= 0
     }
-    return false
+    return isFound
   }
 }
 

@@ -10,14 +10,13 @@ extension AuditRule {
       .settingsLarge, .warning, "a settings file above 1 MB",
       why: "the whole file is read when the app starts, and written again at each change",
       fix: "move large values to files of their own: `defaults.move-to-file`",
-      source:
-        "https://developer.apple.com/documentation/foundation/userdefaults/sizelimitexceedednotification"),
+      source: apple("foundation/userdefaults/sizelimitexceedednotification")),
     AuditRule(
       .blobInSettings, .warning, "a blob in settings",
       why:
         "settings are for small values; data of 16 kB or more slows each start and each write of any setting",
       fix: "move it to a file: `defaults.move-to-file`",
-      source: "https://developer.apple.com/documentation/foundation/userdefaults"),
+      source: apple("foundation/userdefaults")),
     AuditRule(
       .jsonInSettings, .note, "a document in settings",
       why: "JSON inside of a setting has no schema version of its own, and each change rewrites all of it",
@@ -34,7 +33,7 @@ extension AuditRule {
         "renaming such a class makes the archive unreadable, and decoding it safely needs NSSecureCoding; whether it was "
         + "written so is not in the archive",
       fix: "decode it once into JSON or a property list: `files.unarchive`, for files, settings and columns",
-      source: "https://developer.apple.com/documentation/foundation/nssecurecoding"),
+      source: apple("foundation/nssecurecoding")),
     AuditRule(
       .cloudStoreLimit, .error, "an iCloud key-value store beyond its limits",
       why:
@@ -42,14 +41,13 @@ extension AuditRule {
         + "it only to apps that observe it",
       fix:
         "move values to the app's settings or to files: `defaults.move` with `from: {suite: icloud}`, `defaults.move-to-file`",
-      source: "https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore"),
+      source: apple("foundation/nsubiquitouskeyvaluestore")),
     AuditRule(
       .settingsDamaged, .error, "a settings file that cannot be read",
       why:
         "the app starts without its settings, or fails; a file without bytes, or of zeros, is what a device leaves that lost "
         + "its power while the app wrote",
-      fix:
-        "restore the file from an older snapshot, or say `if-damaged: reset` in the steps that change it",
+      fix: "restore the file from an older snapshot, or say `if-damaged: reset` in the steps that change it",
       source:
         "https://developer.android.com/reference/kotlin/androidx/datastore/core/handlers/ReplaceFileCorruptionHandler"
     ),
@@ -60,8 +58,7 @@ extension AuditRule {
         + "installation, the app cannot read the file, and may fail when it opens it",
       fix:
         "exclude the file in the app's `<data-extraction-rules>`, and let the app begin it anew when it cannot be read",
-      source:
-        "https://developer.android.com/reference/androidx/security/crypto/EncryptedSharedPreferences"),
+      source: "https://developer.android.com/reference/androidx/security/crypto/EncryptedSharedPreferences"),
   ]
 }
 

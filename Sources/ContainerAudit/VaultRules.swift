@@ -8,21 +8,19 @@ extension AuditRule {
       why:
         "the class `always` and its ThisDeviceOnly form are deprecated: the item is readable while the device is locked",
       fix: "`vault.set-accessibility` with afterFirstUnlock or whenUnlocked",
-      source: "https://developer.apple.com/documentation/security/ksecattraccessiblealways"),
+      source: apple("security/ksecattraccessiblealways")),
     AuditRule(
       .keychainKeyLeaves, .note, "a private key that leaves its device",
       why:
         "a key or certificate of a class without ThisDeviceOnly is restored to other devices, and identifies more than one",
       fix: "if the key means this device: `vault.set-accessibility` with a ThisDeviceOnly class",
-      source: "https://developer.apple.com/documentation/security/restricting-keychain-item-accessibility"),
+      source: apple("security/restricting-keychain-item-accessibility")),
     AuditRule(
       .keychainNoGroup, .note, "a keychain item without an access group",
       why:
         "other items name a group: this one is in the app's default group, which follows the order of the entitlements",
       fix: "name the group: `vault.move-to`",
-      source:
-        "https://developer.apple.com/documentation/security/sharing-access-to-keychain-items-among-a-collection-of-apps"
-    ),
+      source: apple("security/sharing-access-to-keychain-items-among-a-collection-of-apps")),
   ]
 }
 

@@ -70,15 +70,8 @@ package enum ComparisonOperand {
     }
   }
 
-  fileprivate var isGolden: Bool {
-    if case .golden = self { true } else { false }
-  }
-
-  /// What is volatile in the fixture that a golden is of.
-  fileprivate var volatile: VolatileValues? {
-    get throws {
-      if case .golden(let golden) = self { try golden.volatile() } else { nil }
-    }
+  fileprivate var golden: Golden? {
+    if case .golden(let golden) = self { golden } else { nil }
   }
 }
 
@@ -88,8 +81,6 @@ extension Comparison {
   ///
   /// A live container may be in use, and is not changed: its databases are captured as for a snapshot, and every byte
   /// of the files that the other side has is read. Of an archive only what differs is read.
-  ///
-  /// - Throws: `DrydockError`.
   package init(
     of before: ComparisonOperand, with after: ComparisonOperand,
     configuration: ContainerConfiguration = ContainerConfiguration(),
@@ -98,8 +89,9 @@ extension Comparison {
     var options = options
     options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
     // A golden has all of a container, also what no backup takes.
-    let volatile = try before.volatile ?? after.volatile ?? VolatileValues()
-    let isWhole = before.isGolden || after.isGolden
+    let goldens = [before, after].compactMap(\.golden)
+    let volatile = try goldens.compactMap { try $0.volatile() }.first ?? VolatileValues()
+    let isWhole = !goldens.isEmpty
     var (before, after) = try (
       before.side(configuration, transaction, isWhole: isWhole),
       after.side(configuration, transaction, isWhole: isWhole)

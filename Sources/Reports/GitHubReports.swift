@@ -56,29 +56,23 @@ package struct GitHubAnnotations: Sendable {
     _ name: String, file: String?, line: Int? = nil, column: Int? = nil, title: String, _ message: String
   ) -> String {
     var properties: [String] = []
-    if let file { properties.append("file=\(property(inRepository(file)))") }
+    if let file {
+      let absolute = file.hasPrefix("/") ? file : directory + "/" + file
+      properties.append("file=\(property(FindingText.path(absolute, from: workspace)))")
+    }
     if let line { properties.append("line=\(line)") }
     if let column { properties.append("col=\(column)") }
     properties.append("title=\(property(title.printable))")
-    return "::\(name) \(properties.joined(separator: ","))::\(data(message))"
+    // A line break would end the command. By scalars: a carriage return and a line feed are one character.
+    return "::\(name) \(properties.joined(separator: ","))::\(escaped(message, ["%", "\r", "\n"]))"
   }
-
-  private func inRepository(_ file: String) -> String {
-    let absolute = file.hasPrefix("/") ? file : directory + "/" + file
-    return FindingText.path(absolute, from: workspace)
-  }
-
-  /// A line break would end the command. By scalars: a carriage return and a line feed are one character.
-  private func data(_ text: String) -> String { escaped(text, ["%", "\r", "\n"]) }
 
   private func property(_ text: String) -> String { escaped(text, ["%", "\r", "\n", ":", ","]) }
 
   /// As GitHub's runner takes it back: `%` and two digits.
   private func escaped(_ text: String, _ special: Set<Unicode.Scalar>) -> String {
     text.unicodeScalars.map { scalar in
-      guard special.contains(scalar) else { return String(scalar) }
-      let digits = String(scalar.value, radix: 16, uppercase: true)
-      return "%" + (digits.count < 2 ? "0" : "") + digits
+      special.contains(scalar) ? "%\([UInt8(scalar.value)].hex.uppercased())" : String(scalar)
     }.joined()
   }
 }

@@ -17,11 +17,6 @@ package struct HTMLPage {
 
   package init(_ report: Report) { self.report = report }
 
-  /// The document.
-  ///
-  /// - Parameters:
-  ///   - time: when it was made.
-  ///   - program: the program's name and version.
   package func html(time: Date = Date(), program: String = "drydock") -> String {
     var page = self
     return page.document(time, program).source
@@ -86,9 +81,8 @@ package struct HTMLPage {
       let content = blocks.map { self.block($0) }
       let summary = Self.mark(line.role) + .prose(line.text)
       // What has no verdict is folded.
-      return isOpen && line.role != nil
-        ? "<details open><summary>\(summary)</summary>\n\(content)</details>\n"
-        : "<details><summary>\(summary)</summary>\n\(content)</details>\n"
+      let open: HTML = isOpen && line.role != nil ? " open" : ""
+      return "<details\(open)><summary>\(summary)</summary>\n\(content)</details>\n"
     }
   }
 
@@ -117,17 +111,15 @@ package struct HTMLPage {
       rest = rest[end...]
     }
     let (shown, folded, omitted) = divide(parts)
-    let more: HTML =
-      folded.isEmpty
-      ? ""
-      : """
-      <details><summary>\(NumberText.count(folded.count, "more line"))</summary>
-      <ul class="lines">
-      \(folded.map(line))</ul>
-      </details>
+    func lines(_ parts: [ArraySlice<Item>]) -> HTML { "<ul class=\"lines\">\n\(parts.map(line))</ul>\n" }
+    let more = fold(folded.count, "more line", lines(folded))
+    return "\(lines(shown))\(more)\(Self.more(omitted, "line"))"
+  }
 
-      """
-    return "<ul class=\"lines\">\n\(shown.map(line))</ul>\n\(more)\(Self.more(omitted, "line"))"
+  /// What is seen only when a reader unfolds it.
+  private static func fold(_ count: Int, _ noun: String, _ content: @autoclosure () -> HTML) -> HTML {
+    count == 0
+      ? "" : "<details><summary>\(NumberText.count(count, noun))</summary>\n\(content())</details>\n"
   }
 
   private static func text(_ markup: HTML) -> HTML { "<span class=\"text\">\(markup)</span>" }
@@ -173,14 +165,8 @@ package struct HTMLPage {
   private func table(_ table: Report.Table) -> HTML {
     let (shown, folded, _) = Self.divide(Array(table.rows.prefix(table.limit)))
     if shown.isEmpty { return "" }
-    let more: HTML =
-      folded.isEmpty
-      ? ""
-      : """
-      <details><summary>\(NumberText.count(folded.count, "more row"))</summary>
-      \(part(table, table.caption + ", continued", folded))</details>
-
-      """
+    let more = Self.fold(
+      folded.count, "more row", part(table, table.caption + ", continued", folded))
     let rest = Self.more(table.rows.count - min(table.limit, Self.limit), "row")
     return "\(part(table, table.caption, shown))\(more)\(rest)"
   }
@@ -188,20 +174,10 @@ package struct HTMLPage {
   private func part(_ table: Report.Table, _ caption: String, _ rows: [Report.Row]) -> HTML {
     let hasRoles = table.rows.contains { $0.role != nil }
     let columns = table.columns.indices.map { column -> HTML in
-      let isNumber = rows.first.map { Self.isNumber($0.cells[column]) } ?? false
-      return isNumber
-        ? "<th scope=\"col\" class=\"number\">\(table.columns[column])</th>"
-        : "<th scope=\"col\">\(table.columns[column])</th>"
-    }
-    // A single bar compares with nothing.
-    let largest = table.columns.indices.map { column -> UInt64 in
-      if rows.count == 1 { return 0 }
-      return table.rows.map { row -> UInt64 in
-        if case .measure(_, let size) = row.cells[column] { size } else { 0 }
-      }.max() ?? 0
+      "<th scope=\"col\"\(Self.numberClass(rows.first?.cells[column]))>\(table.columns[column])</th>"
     }
     let lines = rows.map { row -> HTML in
-      let cells = row.cells.enumerated().map { cell($1, isHeader: $0 == 0, largest[$0]) }
+      let cells = row.cells.enumerated().map { cell($1, isHeader: $0 == 0) }
       let mark: HTML = hasRoles ? "<td class=\"mark\">\(Self.mark(row.role))</td>" : ""
       return "<tr>\(mark)\(cells)</tr>\n"
     }
@@ -219,31 +195,18 @@ package struct HTMLPage {
       """
   }
 
-  private static func isNumber(_ cell: Report.Cell) -> Bool {
-    if case .number = cell { true } else { false }
+  private static func numberClass(_ cell: Report.Cell?) -> HTML {
+    if case .number? = cell { " class=\"number\"" } else { "" }
   }
 
-  private func cell(_ cell: Report.Cell, isHeader: Bool, _ largest: UInt64) -> HTML {
+  private func cell(_ cell: Report.Cell, isHeader: Bool) -> HTML {
     let content: HTML =
       switch cell {
-      case .text(let text): "\(text)"
+      case .text(let text), .words(let text): "\(text)"
       case .number(let number): "\(NumberText.grouped(number))"
-      case .measure(let text, let size): "\(text)\(bar(size, of: largest))"
-      case .versions: "\(cell.text)"
       }
-    if isHeader { return "<th scope=\"row\">\(content)</th>" }
-    return Self.isNumber(cell) ? "<td class=\"number\">\(content)</td>" : "<td>\(content)</td>"
-  }
-
-  private func bar(_ size: UInt64, of largest: UInt64) -> HTML {
-    if largest == 0 { return "" }
-    let share = (Double(size) / Double(largest) * 1000).rounded() / 10
-    // What is there at all can be seen.
-    let width = size == 0 ? 0 : max(0.5, share)
-    return """
-      <svg class="bar" viewBox="0 0 100 5" height="5" preserveAspectRatio="none" aria-hidden="true">\
-      <rect x="0" y="0" width="\(String(width))" height="5"></rect></svg>
-      """
+    return isHeader
+      ? "<th scope=\"row\">\(content)</th>" : "<td\(Self.numberClass(cell))>\(content)</td>"
   }
 
   // MARK: Differences

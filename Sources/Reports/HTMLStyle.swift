@@ -84,8 +84,6 @@ enum HTMLStyle {
     mark { background: var(--note-page); color: inherit; font-weight: 600; border-radius: 0.125rem; }
     del mark { background: var(--bad-mark); }
     ins mark { background: var(--good-mark); }
-    .bar { display: block; width: 100%; min-width: 5rem; max-width: 14rem; margin-top: 0.25rem; }
-    .bar rect { fill: var(--muted); }
     ul.lines { list-style: none; padding-left: 0; }
     .text { white-space: pre-wrap; }
     ul.lines ul.lines { padding-left: 2rem; margin-top: 0.125rem; }
@@ -111,7 +109,7 @@ enum HTMLStyle {
       section { margin-top: 1.5rem; }
       h2, summary { break-after: avoid; }
       tr, .verdict, .line { break-inside: avoid; }
-      del, ins, mark, .verdict, pre, .bar { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+      del, ins, mark, .verdict, pre { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
     }
     """
 }

@@ -17,9 +17,6 @@ package struct JUnitReport: Sendable {
   private let time: Date
   private let root: String?
 
-  /// - Parameters:
-  ///   - time: When the suite was run.
-  ///   - root: The directory that files are named from, an absolute path; nil to name them as they are.
   package init(_ result: FixtureSuite.Report, time: Date = Date(), from root: String? = nil) {
     (self.result, self.time, self.root) = (result, time, root)
   }

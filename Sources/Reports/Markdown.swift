@@ -92,7 +92,7 @@ package struct Markdown: Sendable {
     switch cell {
     case .text(let text): inline(text)
     case .number(let number): NumberText.grouped(number)
-    case .measure, .versions: cell.text
+    case .words(let words): words
     }
   }
 

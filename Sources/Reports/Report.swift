@@ -29,22 +29,20 @@ package struct Report: Sendable {
   package enum Cell: Sendable {
     case text(String)
     case number(Int)
-    /// A measure in words, and the number that a page compares it by with a bar.
-    case measure(String, UInt64)
-    /// Schema versions before and after; nil where one is not known.
-    case versions(Int?, Int?)
+    /// Words of the report itself, such as a size, which no container wrote.
+    case words(String)
 
-    static func size(_ bytes: UInt64) -> Self { .measure(NumberText.size(bytes), bytes) }
-    static func seconds(_ seconds: Double) -> Self {
-      .measure(NumberText.seconds(seconds), UInt64(max(0, seconds) * 1000))
+    static func size(_ bytes: UInt64) -> Self { .words(NumberText.size(bytes)) }
+    static func seconds(_ seconds: Double) -> Self { .words(NumberText.seconds(seconds)) }
+    /// Schema versions; nil where one is not known.
+    static func versions(_ before: Int?, _ after: Int?) -> Self {
+      .words("\(before.map(String.init) ?? "?") → \(after.map(String.init) ?? "?")")
     }
 
     package var text: String {
       switch self {
-      case .text(let text), .measure(let text, _): text
+      case .text(let text), .words(let text): text
       case .number(let number): "\(number)"
-      case .versions(let before, let after):
-        "\(before.map(String.init) ?? "?") → \(after.map(String.init) ?? "?")"
       }
     }
   }
@@ -122,8 +120,6 @@ package struct Report: Sendable {
   }
 
   /// The report of a command that failed.
-  ///
-  /// - Parameter lines: the error, and what to do.
   package init(failed kind: String, title: String, lines: [String]) {
     self.init(
       kind: kind, title: title, verdict: .bad, word: "Failed",

@@ -3,45 +3,30 @@ import DrydockTesting
 import Foundation
 
 /// Results with their places in files, as a log in SARIF 2.1.0 (OASIS), which code hosts and editors show at the lines.
-package struct SARIFLog: Sendable {
-  /// What is checked.
-  package struct Rule: Sendable {
-    /// Such as `test/golden`.
-    package var id: String
-    /// A sentence.
-    package var summary: String
-
-    package init(_ id: String, _ summary: String) { (self.id, self.summary) = (id, summary) }
-  }
+package struct SARIFLog {
+  /// What is checked, such as `test/golden`, and in a sentence.
+  typealias Rule = (id: String, summary: String)
 
   /// A file, and a line and column in it, from 1.
-  package struct Place: Sendable {
-    package var file: String
-    package var line: Int?
-    package var column: Int?
+  struct Place {
+    var file: String
+    var line: Int?
+    var column: Int?
     /// What is there.
-    package var note: String?
-
-    package init(_ file: String, line: Int? = nil, column: Int? = nil, note: String? = nil) {
-      (self.file, self.line, self.column, self.note) = (file, line, column, note)
-    }
+    var note: String?
   }
 
-  package struct Result: Sendable {
-    package var rule: String
-    package var level: AuditSeverity
+  struct Result {
+    var rule: String
+    var level: AuditSeverity
     /// Plain text, of one or several lines.
-    package var message: String
-    package var place: Place?
-    package var related: [Place] = []
+    var message: String
+    var place: Place?
+    var related: [Place] = []
     /// What identifies the result in every run: no value, nor anything that is new in each run.
-    package var fingerprint: String?
+    var fingerprint: String?
     /// Why the result does not count; nil when it counts.
-    package var accepted: String?
-
-    package init(_ rule: String, _ level: AuditSeverity, _ message: String, at place: Place? = nil) {
-      (self.rule, self.level, self.message, self.place) = (rule, level, message, place)
-    }
+    var accepted: String?
   }
 
   private let rules: [Rule]
@@ -53,7 +38,7 @@ package struct SARIFLog: Sendable {
   ///   - rules: Those that the results name; the others are written, too.
   ///   - root: The repository's directory, which files are named from; an absolute path.
   ///   - directory: The working directory, which relative names of files begin at; an absolute path.
-  package init(_ results: [Result], rules: [Rule], root: String, directory: String) {
+  init(_ results: [Result], rules: [Rule], root: String, directory: String) {
     (self.results, self.rules, self.root, self.directory) = (results, rules, root, directory)
   }
 
@@ -116,13 +101,8 @@ package struct SARIFLog: Sendable {
   /// By RFC 3986; a colon would make a scheme of what is before it.
   private static func encoded(_ path: String) -> String {
     path.utf8.map { byte in
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: return String(UnicodeScalar(byte))
-      case _ where "-._~/".utf8.contains(byte): return String(UnicodeScalar(byte))
-      default:
-        let digits = String(byte, radix: 16, uppercase: true)
-        return "%" + (digits.count < 2 ? "0" : "") + digits
-      }
+      let isPlain = byte.isDigit || byte.isLetter || "-._~/".utf8.contains(byte)
+      return isPlain ? String(UnicodeScalar(byte)) : "%\([byte].hex.uppercased())"
     }.joined()
   }
 

@@ -8,18 +8,16 @@ extension SARIFLog {
     let fixtures = report.fixturesByName
     self.init(
       report.groups.map { group in
-        var result = Result(
-          Self.rule(of: group.check), group.isKnown ? .note : .error,
-          GroupText(group, from: directory).lines().joined(separator: "\n"))
         let places = Self.places(of: group, fixtures)
-        result.place = group.cause.map { Place($0.file, line: $0.line) } ?? places.first
-        result.related = group.cause == nil ? Array(places.dropFirst()) : places
-        result.fingerprint = group.fingerprint
         let reason = group.isKnown ? group.fixtures.compactMap { fixtures[$0.name]?.knownFailure }.first : nil
-        result.accepted = reason.map { "known failure: \($0)" }
-        return result
+        return Result(
+          rule: Self.rule(of: group.check), level: group.isKnown ? .note : .error,
+          message: GroupText(group, from: directory).lines().joined(separator: "\n"),
+          place: group.cause.map { Place(file: $0.file, line: $0.line) } ?? places.first,
+          related: group.cause == nil ? Array(places.dropFirst()) : places, fingerprint: group.fingerprint,
+          accepted: reason.map { "known failure: \($0)" })
       },
-      rules: FixtureResult.Finding.Check.allCases.map { Rule(Self.rule(of: $0), $0.summary) },
+      rules: FixtureResult.Finding.Check.allCases.map { (Self.rule(of: $0), $0.summary) },
       root: root, directory: directory)
   }
 
@@ -33,7 +31,7 @@ extension SARIFLog {
       let own = member.fixture.flatMap { fixtures[$0] }.map { $0.directory + "/fixture.yaml" }
       guard let file = member.finding.file ?? own, file != group.cause?.file else { return nil }
       return Place(
-        file, line: member.finding.file == nil ? nil : member.finding.line,
+        file: file, line: member.finding.file == nil ? nil : member.finding.line,
         note: member.fixture.map { "expected in the fixture \($0)" })
     }
     return Array(places.prefix(20))
@@ -43,27 +41,27 @@ extension SARIFLog {
   package init(_ validation: MigrationValidation, root: String, directory: String) {
     var results = validation.problems.map { problem in
       let (file, line, column, message) = problem.located
-      var result = Result(
-        Self.rule(of: problem), .error, message, at: file.map { Place($0, line: line, column: column) })
-      result.fingerprint =
-        "\(problem.code.rawValue) | \(FindingText.path(file ?? "", from: directory)) | \(message)"
-      return result
+      return Result(
+        rule: Self.rule(of: problem), level: .error, message: message,
+        place: file.map { Place(file: $0, line: line, column: column) },
+        fingerprint:
+          "\(problem.code.rawValue) | \(FindingText.path(file ?? "", from: directory)) | \(message)")
     }
     results += validation.notes.map { note in
       let position = note.position
       return Result(
-        "validate/note", .note, note.message,
-        at: Place(position.file, line: position.line, column: position.column))
+        rule: "validate/note", level: .note, message: note.message,
+        place: Place(file: position.file, line: position.line, column: position.column))
     }
     self.init(
       results,
       rules: [
-        Rule("validate/catalog", "A migration file or its name is invalid."),
-        Rule("validate/sql", "A SQL statement is invalid, or is not allowed in a migration."),
-        Rule("validate/irreversible", "A step has no inverse, and its migration has no down steps."),
-        Rule("validate/released", "A released migration was changed, removed, or another one was inserted."),
-        Rule("validate/other", "The migrations cannot be read."),
-        Rule("validate/note", "Something in a migration file may not be meant as it is written."),
+        ("validate/catalog", "A migration file or its name is invalid."),
+        ("validate/sql", "A SQL statement is invalid, or is not allowed in a migration."),
+        ("validate/irreversible", "A step has no inverse, and its migration has no down steps."),
+        ("validate/released", "A released migration was changed, removed, or another one was inserted."),
+        ("validate/other", "The migrations cannot be read."),
+        ("validate/note", "Something in a migration file may not be meant as it is written."),
       ], root: root, directory: directory)
   }
 
@@ -80,21 +78,21 @@ extension SARIFLog {
       report.findings.map { finding in
         let place = finding.path.map { path in
           // The files that an app declares something in are not in the container.
-          Place(finding.isInApp ? path : report.root + (path == "." ? "" : "/" + path), note: finding.item)
+          Place(
+            file: finding.isInApp ? path : report.root + (path == "." ? "" : "/" + path), note: finding.item)
         }
         var lines = [[finding.item, finding.message].compactMap { $0 }.joined(separator: ": ")]
         if finding.count > 1 || !finding.examples.isEmpty {
           let examples = finding.examples.isEmpty ? "" : ": " + finding.examples.joined(separator: ", ")
-          lines.append("\(finding.count) \(finding.unit)\(finding.count == 1 ? "" : "s")\(examples)")
+          lines.append(finding.count.counted(finding.unit) + examples)
         }
         lines.append("fix: \(finding.fix)")
-        var result = Result(
-          Self.rule(finding.rule), finding.severity, lines.joined(separator: "\n"), at: place)
-        result.fingerprint = [finding.rule.rawValue, finding.path ?? "", finding.item ?? ""].joined(
-          separator: " | ")
-        return result
+        return Result(
+          rule: Self.rule(finding.rule), level: finding.severity, message: lines.joined(separator: "\n"),
+          place: place,
+          fingerprint: "\(finding.rule.rawValue) | \(finding.path ?? "") | \(finding.item ?? "")")
       },
-      rules: AuditRule.all.map { Rule(Self.rule($0.id), "\($0.title): \($0.why).") }, root: root,
+      rules: AuditRule.all.map { (Self.rule($0.id), "\($0.title): \($0.why).") }, root: root,
       directory: directory)
   }
 

@@ -32,22 +32,16 @@ struct CaptureWriter {
   private let target: Directory?
   private var taken: Set<ContainerPath> = []
   /// The content that the first visit read.
-  private var digests: [ContainerPath: SHA256.Digest] = [:]
+  private var digests: [ContainerPath: SHA256.Digest]
 
-  /// The first visit.
-  init(_ staged: StagedContainer, _ options: CaptureOptions, _ report: CaptureReport) throws {
-    (self.staged, self.options, self.report, target) = (staged, options, report, nil)
-    values = try CapturedValues(options, nil)
-  }
-
-  /// The second visit, which writes to a fixture's directory.
+  /// - Parameters:
+  ///   - first, replacements, target: for the second visit: the first one, and the fixture's directory.
   init(
-    after first: CaptureWriter, _ report: CaptureReport, _ replacements: Replacements, to target: Directory
-  )
-    throws
-  {
-    (staged, options, digests) = (first.staged, first.options, first.digests)
-    (self.report, self.target) = (report, target)
+    _ staged: StagedContainer, _ options: CaptureOptions, _ report: CaptureReport,
+    after first: CaptureWriter? = nil, replacements: Replacements? = nil, to target: Directory? = nil
+  ) throws {
+    (self.staged, self.options, self.report, self.target) = (staged, options, report, target)
+    digests = first?.digests ?? [:]
     values = try CapturedValues(options, replacements)
   }
 

@@ -55,8 +55,6 @@ struct CapturedValues {
   private static let depthLimit = 8
 
   /// A text, or the documents in it.
-  ///
-  /// - Parameter depth: how many documents it is in.
   mutating func text(_ text: String, _ place: CapturePlace, depth: Int = 0) throws -> String {
     guard let first = text.utf8.first(where: { $0 > 0x20 }), depth < Self.depthLimit else {
       return try plain(text, place)

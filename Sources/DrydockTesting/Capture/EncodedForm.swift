@@ -1,3 +1,4 @@
+import DrydockErrors
 import Foundation
 
 /// The encodings in which a file may contain an original, each with the replacement in the same encoding. Escapes are not
@@ -42,7 +43,7 @@ enum EncodedForm {
     }
   }
 
-  private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] { bytes.flatMap { Escaping.digits($0) } }
+  private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] { Array(bytes.hex.utf8) }
 
   /// Texts in lower and upper case, with their accents composed and decomposed, as file systems have them.
   private static func variants(of texts: Set<String>) -> [String] {

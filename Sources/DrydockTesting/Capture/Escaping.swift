@@ -1,4 +1,4 @@
-import FileSystem
+import DrydockErrors
 
 /// A way in which texts write characters, such as `\u0041`, `&#65;`, `%41`. What a file says in it is searched as what it
 /// means, and a replacement is written in the same way.
@@ -56,7 +56,7 @@ struct Escaping: Sendable {
     }
   } write: { meaning, form in
     switch form.dropFirst().first {
-    case UInt8(ascii: "x"): meaning.flatMap { Array("\\x".utf8) + digits($0) }
+    case UInt8(ascii: "x"): meaning.flatMap { Array("\\x\([$0].hex)".utf8) }
     case (UInt8(ascii: "0")...UInt8(ascii: "3"))?:
       meaning.flatMap { byte in
         Array("\\".utf8) + [byte >> 6, byte >> 3 & 7, byte & 7].map { $0 + UInt8(ascii: "0") }
@@ -108,7 +108,7 @@ struct Escaping: Sendable {
   private static let percent = Escaping("%".utf8.contains) {
     byte($0)
   } write: { meaning, _ in
-    meaning.flatMap { Array("%".utf8) + digits($0, upper) }
+    meaning.flatMap { Array("%\([$0].hex.uppercased())".utf8) }
   }
 
   /// Forms of web pages: as in addresses, and spaces are `+`.
@@ -123,7 +123,7 @@ struct Escaping: Sendable {
     let breaks = text.dropFirst().prefix { $0 == 0x0D || $0 == 0x0A }
     return breaks.isEmpty ? byte(text) : ([], 1 + breaks.count)
   } write: { meaning, _ in
-    meaning.flatMap { Array("=".utf8) + digits($0, upper) }
+    meaning.flatMap { Array("=\([$0].hex.uppercased())".utf8) }
   }
 
   /// SQL and CSV: a quote is written twice.
@@ -153,7 +153,7 @@ struct Escaping: Sendable {
       index += 2
     }
     func isDigit(_ offset: Int) -> Bool {
-      index + offset < text.endIndex && isHexadecimal(text[index + offset])
+      index + offset < text.endIndex && text[index + offset].hexDigitValue != nil
     }
     return isDigit(0) && isDigit(1) && !isDigit(2) ? ([], index - text.startIndex) : nil
   } write: { meaning, _ in
@@ -167,26 +167,10 @@ struct Escaping: Sendable {
     }
   }
 
-  private static func isHexadecimal(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-      UInt8(ascii: "A")...UInt8(ascii: "F"):
-      true
-    default: false
-    }
-  }
-
   // MARK: Numbers
 
-  private static let lower = Array("0123456789abcdef".utf8)
-  private static let upper = Array("0123456789ABCDEF".utf8)
-
-  static func digits(_ byte: UInt8, _ alphabet: [UInt8] = lower) -> [UInt8] {
-    [alphabet[Int(byte >> 4)], alphabet[Int(byte & 15)]]
-  }
-
   private static func digits(_ unit: UInt16) -> [UInt8] {
-    digits(UInt8(unit >> 8)) + digits(UInt8(unit & 0xFF))
+    Array([UInt8(unit >> 8), UInt8(unit & 0xFF)].hex.utf8)
   }
 
   /// A mark and the two hexadecimal digits of a byte.

@@ -36,16 +36,20 @@ package struct FixtureCapture {
     tool: MigrationTool? = nil, options: CaptureOptions = CaptureOptions(),
     transaction: TransactionOptions = TransactionOptions()
   ) throws -> CaptureReport {
+    func capture(
+      _ container: Container, testedWith configuration: ContainerConfiguration
+    ) throws -> CaptureReport {
+      try FixtureCapture(
+        container: container, name: name, fixtures: fixtures, tool: tool, options: options,
+        configuration: configuration
+      ).run(transaction)
+    }
     switch operand {
     case .golden(let golden):
       throw DrydockError(
         .notCaptured, "a golden is not a container: it does not hold all databases and files",
         path: golden.directory)
-    case .container(let container):
-      return try FixtureCapture(
-        container: container, name: name, fixtures: fixtures, tool: tool, options: options,
-        configuration: container.configuration
-      ).run(transaction)
+    case .container(let container): return try capture(container, testedWith: container.configuration)
     case .archive(let archive):
       let temporary = try ScratchDirectory.temporary()
       let scratch = temporary.directory
@@ -58,12 +62,9 @@ package struct FixtureCapture {
       restore.transaction = transaction
       let copy = try FixturePlace(making: scratch.full("copy"), settings).restore(
         archive, settings, restore)
-      let container = try Container(
-        at: copy.root, configuration: settings, instance: archive.header.instance)
-      return try FixtureCapture(
-        container: container, name: name, fixtures: fixtures, tool: tool, options: options,
-        configuration: configuration
-      ).run(transaction)
+      return try capture(
+        Container(at: copy.root, configuration: settings, instance: archive.header.instance),
+        testedWith: configuration)
     }
   }
 
@@ -117,7 +118,8 @@ package struct FixtureCapture {
     try first.addAll(keys)
     try requireFound(first)
     let replacements = try Replacements(first.values.originals, keeping: options.kept)
-    var second = try CaptureWriter(after: first, report, replacements, to: target)
+    var second = try CaptureWriter(
+      staged, options, report, after: first, replacements: replacements, to: target)
     try second.addAll(keys)
     try target.create("fixture.yaml", Array(description(second).utf8), mode: 0o644)
     var problems = second.values.problems
@@ -220,13 +222,7 @@ package struct FixtureCapture {
     try scratch.createDirectory(fixture, mode: 0o755)
     let copy = try scratch.directory(fixture)
     try made.walk { entry in
-      switch entry.status.type {
-      case .directory: try copy.createDirectory(entry.path, mode: 0o755)
-      case .symbolicLink: try copy.createLink(entry.path, target: made.linkTarget(entry.path))
-      default:
-        try made.copyContents(of: entry.path, to: entry.path, in: copy)
-        try copy.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: entry.path)
-      }
+      try made.copy(entry, to: entry.path, in: copy)
       return .into
     }
     try scratch.renameNew(fixture, in: root, to: target)

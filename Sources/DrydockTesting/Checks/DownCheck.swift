@@ -27,7 +27,7 @@ struct DownCheck {
   ///   - needed: gets the announced losses that occur.
   func findings(
     _ container: Container, _ notes: inout [String], _ needed: inout Set<DownLoss>
-  ) throws -> [FixtureResult.Finding] {
+  ) throws -> [Finding] {
     if let barrier, !barrier.isIrreversible {
       notes.append("\(barrier.identifier) has no down steps: older migrations were not reverted")
     }
@@ -37,7 +37,7 @@ struct DownCheck {
       version == target || work.catalog.migration(number)?.hasExplicitDown == true
     }
     let goldens = try goldens(of: stops.map(\.1))
-    var findings: [FixtureResult.Finding] = []
+    var findings: [Finding] = []
     var known: Set<[String?]> = []
     for (number, version) in stops.reversed() {
       do {
@@ -64,7 +64,7 @@ struct DownCheck {
   /// another tool makes for its own record.
   private func differences(
     _ container: Container, from golden: String, besides losses: [DownLoss], _ needed: inout Set<DownLoss>
-  ) throws -> [FixtureResult.Finding] {
+  ) throws -> [Finding] {
     let found = try work.text(of: container)
     let findings = try found.findings(
       against: golden, volatile: work.fixture.volatile, redactor: work.runner.redactor,

@@ -44,21 +44,17 @@ struct ExactState {
   }
 
   /// What is different from an earlier state, by path.
-  ///
-  /// - Parameter check: What the findings are about.
-  func findings(since before: ExactState, _ check: FixtureResult.Finding.Check) -> [FixtureResult.Finding] {
+  func findings(since before: ExactState, _ check: Finding.Check) -> [Finding] {
     Set(entries.keys).union(before.entries.keys).sorted().flatMap { path in
       Self.findings(before.entries[path], entries[path], path, check)
     }
   }
 
   private static func findings(
-    _ old: Entry?, _ new: Entry?, _ path: ContainerPath, _ check: FixtureResult.Finding.Check
-  ) -> [FixtureResult.Finding] {
-    func finding(_ message: String, _ expected: String? = nil, _ found: String? = nil)
-      -> FixtureResult.Finding
-    {
-      var finding = FixtureResult.Finding(
+    _ old: Entry?, _ new: Entry?, _ path: ContainerPath, _ check: Finding.Check
+  ) -> [Finding] {
+    func finding(_ message: String, _ expected: String? = nil, _ found: String? = nil) -> Finding {
+      var finding = Finding(
         check, message, place: path.isRoot ? "." : path.description, expected: expected, found: found)
       (finding.noun, finding.pattern) = ("path", path.pattern)
       return finding
@@ -69,25 +65,20 @@ struct ExactState {
     guard old.type == new.type else {
       return [finding("the path has another type", old.type.rawValue, new.type.rawValue)]
     }
-    var findings: [FixtureResult.Finding] = []
+    var findings: [Finding] = []
+    func compare(_ message: String, _ value: (Entry) -> String?) {
+      let (before, after) = (value(old), value(new))
+      if before != after { findings.append(finding(message, before, after)) }
+    }
+    if old.type == .symbolicLink {
+      compare("the link points elsewhere", \.content)
+    } else if old.content != new.content {
+      findings.append(finding("the bytes differ"))
+    }
+    compare("the mode differs") { String($0.metadata.mode, radix: 8) }
+    compare("the owner differs") { "\($0.metadata.user):\($0.metadata.group)" }
+    compare("the modification time differs") { "\($0.metadata.modified) ns" }
     let (before, after) = (old.metadata, new.metadata)
-    if old.content != new.content {
-      let isLink = old.type == .symbolicLink
-      findings.append(
-        isLink ? finding("the link points elsewhere", old.content, new.content) : finding("the bytes differ"))
-    }
-    if before.mode != after.mode {
-      findings.append(
-        finding("the mode differs", String(before.mode, radix: 8), String(after.mode, radix: 8)))
-    }
-    if (before.user, before.group) != (after.user, after.group) {
-      findings.append(
-        finding("the owner differs", "\(before.user):\(before.group)", "\(after.user):\(after.group)"))
-    }
-    if before.modified != after.modified {
-      findings.append(
-        finding("the modification time differs", "\(before.modified) ns", "\(after.modified) ns"))
-    }
     if before.attributes != after.attributes || before.isNoDump != after.isNoDump {
       let names = { (metadata: FileMetadata) in
         (metadata.attributes.map(\.name) + (metadata.isNoDump ? ["nodump"] : [])).joined(separator: ", ")

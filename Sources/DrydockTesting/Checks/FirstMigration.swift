@@ -13,20 +13,17 @@ struct FirstMigration {
 
   private let work: FixtureWork
   /// What was found at each version of the second run; it is made when it is needed first.
-  private var found: [Int: [Source: [FixtureResult.Finding]]] = [:]
+  private var found: [Int: [Source: [Finding]]] = [:]
   private var runs = 0
 
   init(_ work: FixtureWork) { self.work = work }
 
   /// Names the migration in each finding.
   ///
-  /// - Parameters:
-  ///   - source: What they all come from.
-  ///   - upper: The version that they were found at.
-  ///   - lower: The last version at which a finding's place was as it must be; the fixture's when none is known.
+  /// - Parameter lower: the last version at which a finding's place was as it must be; the fixture's when none is known.
   mutating func name(
-    _ findings: inout [FixtureResult.Finding], from source: Source, at upper: Int,
-    lower: (FixtureResult.Finding) -> Int
+    _ findings: inout [Finding], from source: Source, at upper: Int,
+    lower: (Finding) -> Int
   ) {
     // No migration causes an unreadable golden, which is a finding without a place.
     for index in findings.indices
@@ -44,9 +41,7 @@ struct FirstMigration {
   }
 
   /// The one migration after which the place has what was found; all of them when it had it before.
-  private func narrowed(
-    _ span: [Int], _ finding: FixtureResult.Finding, _ source: Source, _ low: Int
-  ) -> [Int] {
+  private func narrowed(_ span: [Int], _ finding: Finding, _ source: Source, _ low: Int) -> [Int] {
     var last = span.count - 1
     while last >= 0 {
       let before = last == 0 ? low : span[last - 1]
@@ -57,7 +52,7 @@ struct FirstMigration {
     return span
   }
 
-  private static func isSame(_ a: FixtureResult.Finding, _ b: FixtureResult.Finding) -> Bool {
+  private static func isSame(_ a: Finding, _ b: Finding) -> Bool {
     a.place == b.place && a.found == b.found && a.message == b.message
   }
 
@@ -85,7 +80,7 @@ struct FirstMigration {
   }
 
   /// An expectation of the newest schema may not even be asked of an older one.
-  private func findings(_ container: Container, _ source: Source) throws -> [FixtureResult.Finding] {
+  private func findings(_ container: Container, _ source: Source) throws -> [Finding] {
     switch source {
     case .golden(let version):
       guard let golden = work.fixture.goldens[version] else { return [] }

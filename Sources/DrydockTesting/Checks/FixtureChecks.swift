@@ -39,7 +39,7 @@ struct FixtureChecks {
   }
 
   /// The first step of a finding's migration that changes its path; else the migration's file.
-  private func cause(of finding: FixtureResult.Finding) -> FixtureResult.Finding.Cause? {
+  private func cause(of finding: Finding) -> Finding.Cause? {
     guard let migration = work.catalog.migrations.first(where: { $0.identifier == finding.migration }) else {
       return nil
     }
@@ -49,8 +49,8 @@ struct FixtureChecks {
           finding.place == path.description || finding.place?.hasPrefix("\(path): ") == true
         }
     }
-    return step.map { FixtureResult.Finding.Cause($0.step.position) }
-      ?? FixtureResult.Finding.Cause(file: migration.file)
+    return step.map { Finding.Cause($0.step.position) }
+      ?? Finding.Cause(file: migration.file)
   }
 
   private mutating func check(_ container: Container) throws {
@@ -78,7 +78,7 @@ struct FixtureChecks {
     checked.result.notes += outcome.value.migrations.flatMap(\.notes).filter(DatabaseState.isAboutDropped)
     guard outcome.value.to == latest else {
       return checked.result.findings.append(
-        FixtureResult.Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
+        Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
     }
     attempt(.golden) { try $0.checkResult(container) }
     attempt(.golden) { try $0.checkVolatileNames(container) }
@@ -110,13 +110,13 @@ struct FixtureChecks {
     do {
       _ = try runner.migrate(container, &watch)
       checked.result.findings.append(
-        FixtureResult.Finding(.migration, "migrating succeeded, and `expect` says that it fails"))
+        Finding(.migration, "migrating succeeded, and `expect` says that it fails"))
     } catch {
       checked.didRun = true
       let message = DrydockError.text(of: error)
       for words in fixture.expectation?.error ?? [] where !message.contains(words) {
         checked.result.findings.append(
-          FixtureResult.Finding(
+          Finding(
             .expectation, "the error does not say what `expect` says", expected: words, found: message))
       }
       checked.result.findings += try work.state(of: container).findings(since: before, .migration)
@@ -155,10 +155,8 @@ struct FixtureChecks {
   }
 
   /// What differs from each golden, by version; those before the latest are looked at in a second container.
-  private mutating func goldens(with latest: Container) throws -> [(
-    version: Int, findings: [FixtureResult.Finding]
-  )] {
-    var results: [(version: Int, findings: [FixtureResult.Finding])] = []
+  private mutating func goldens(with latest: Container) throws -> [(version: Int, findings: [Finding])] {
+    var results: [(version: Int, findings: [Finding])] = []
     let stops = Set(fixture.goldens.keys.filter { $0 >= fixture.version && $0 < self.latest })
       .union(fixture.isFresh ? freshVersions.filter { $0 > fixture.version && $0 < self.latest } : [])
     if !stops.isEmpty {
@@ -191,7 +189,7 @@ struct FixtureChecks {
     }
     for name in unknown.sorted() {
       checked.result.findings.append(
-        FixtureResult.Finding(
+        Finding(
           .golden,
           "`volatile` names \(name), which neither the fixture nor what it is migrated to has: correct or remove it",
           file: fixture.file))
@@ -205,7 +203,7 @@ struct FixtureChecks {
     if try runner.migrate(container).transaction == nil { return }
     let changed = try work.state(of: container).findings(since: before, .again)
     checked.result.findings +=
-      changed.isEmpty ? [FixtureResult.Finding(.again, "migrating again changed something")] : changed
+      changed.isEmpty ? [Finding(.again, "migrating again changed something")] : changed
   }
 
   /// Rolls back; and when all is as it was, forward again.
@@ -218,21 +216,17 @@ struct FixtureChecks {
 
   // MARK: Failures
 
-  private mutating func attempt(
-    _ check: FixtureResult.Finding.Check, _ body: (inout FixtureChecks) throws -> Void
-  ) {
+  private mutating func attempt(_ check: Finding.Check, _ body: (inout FixtureChecks) throws -> Void) {
     do { try body(&self) } catch { add(error, check) }
   }
 
-  private mutating func add(_ error: any Error, _ check: FixtureResult.Finding.Check) {
+  private mutating func add(_ error: any Error, _ check: Finding.Check) {
     checked.result.findings.append(Self.finding(error, check, work))
   }
 
   /// What an error says. One of a migration names its place.
-  static func finding(
-    _ error: any Error, _ check: FixtureResult.Finding.Check, _ work: FixtureWork
-  ) -> FixtureResult.Finding {
-    var finding = FixtureResult.Finding(check, DrydockError.text(of: error))
+  static func finding(_ error: any Error, _ check: Finding.Check, _ work: FixtureWork) -> Finding {
+    var finding = Finding(check, DrydockError.text(of: error))
     if !finding.locate(in: work.catalog), check == .build { finding.file = work.fixture.file }
     return finding
   }
@@ -271,10 +265,10 @@ extension FixtureResult.Finding {
 
 extension FixtureWork {
   /// Which expectations or goldens of the fixture are missing or superfluous.
-  fileprivate var descriptionFindings: [FixtureResult.Finding] {
-    var findings: [FixtureResult.Finding] = []
+  fileprivate var descriptionFindings: [Finding] {
+    var findings: [Finding] = []
     func add(_ message: String, _ file: String) {
-      findings.append(FixtureResult.Finding(.golden, message, file: file))
+      findings.append(Finding(.golden, message, file: file))
     }
     if !fixture.saysWhatItMustBe {
       add("the fixture expects nothing: add `expect`, or record goldens", fixture.file)
@@ -301,14 +295,14 @@ extension FixtureWork {
   }
 
   /// A reinstalled app finds what outlives it on the device, and that is the vault alone.
-  fileprivate func reinstallFindings(_ container: Container) throws -> [FixtureResult.Finding] {
+  fileprivate func reinstallFindings(_ container: Container) throws -> [Finding] {
     guard fixture.isReinstalled else { return [] }
     let stage = try runner.stage(on: container)
     let source = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool).source
     let vault = try stage.vaultEncryption()
     if source == .newContainer, vault != nil { return [] }
     return [
-      FixtureResult.Finding(
+      Finding(
         .build, "a fixture with `reinstalled: true` has a vault and nothing else",
         found: vault == nil ? "no vault" : "settings, databases or files", file: fixture.file)
     ]

@@ -15,8 +15,6 @@ struct Loss {
     case rows, column, gone, fields, emptied, shortened, merged, rounded, replaced
 
     /// What happened to a number of values.
-    ///
-    /// - Parameter noun: what a lost thing is.
     func sentence(_ count: Int, _ noun: String) -> String {
       func was(_ one: String, _ many: String) -> String {
         count == 1 ? "1 \(noun) \(one)" : "\(count) \(noun)s \(many)"
@@ -66,9 +64,7 @@ struct Loss {
 extension FixtureWork {
   /// No step loses anything unannounced: a step names the table in `destructive:`, `expect` counts the rows, or the
   /// migration names the table, column, setting, item or file in `loses`.
-  func findings(
-    of losses: [(loss: Loss, step: StepOutline)], in container: Container
-  ) -> [FixtureResult.Finding] {
+  func findings(of losses: [(loss: Loss, step: StepOutline)], in container: Container) -> [Finding] {
     let unannounced = losses.filter { loss, step in
       let announced = catalog.migration(step.migration)?.losses
       return !loss.names.contains { announced?[$0.lowercased()] != nil }
@@ -86,11 +82,11 @@ extension FixtureWork {
       } + unannounced.filter { !$0.loss.isOfRowCount }.map(finding)
   }
 
-  private func finding(_ loss: Loss, _ step: StepOutline) -> FixtureResult.Finding {
+  private func finding(_ loss: Loss, _ step: StepOutline) -> Finding {
     let what = loss.kind.sentence(loss.count, loss.noun)
-    var finding: FixtureResult.Finding
+    var finding: Finding
     if case .fewerRows(let before, let after, let successors) = loss.kind {
-      finding = FixtureResult.Finding(
+      finding = Finding(
         .lostRows, "\(what) after \(loss.place(in: step)): \(loss.advice(successors, step))",
         place: "\(loss.path): \(loss.table)", expected: "\(before) rows",
         found: after.map { "\($0) rows" } ?? "no such table")
@@ -98,7 +94,7 @@ extension FixtureWork {
       let name = loss.table.isEmpty ? runner.redactor.shown(name: loss.name) : loss.name
       let place = loss.name.isEmpty ? loss.path.description : name
       let isPlain = place.allSatisfy { $0.isLetter || $0.isNumber || "._-/".contains($0) }
-      finding = FixtureResult.Finding(
+      finding = Finding(
         .lostValues,
         "\(what) in \(loss.place(in: step)): correct it, or give the reason in the migration: "
           + "`loses: {\(isPlain ? place : "\"\(place)\""): \"why\"}`",

@@ -68,12 +68,10 @@ extension Loss {
 
 extension ExpectedLoss {
   /// What is wrong when the steps lost another number of rows unannounced.
-  func finding(
-    _ losses: [(loss: Loss, step: StepOutline)], _ catalog: MigrationCatalog
-  ) -> FixtureResult.Finding? {
+  func finding(_ losses: [(loss: Loss, step: StepOutline)], _ catalog: MigrationCatalog) -> Finding? {
     let lost = losses.reduce(0) { $0 + $1.loss.count }
     if lost == rows { return nil }
-    var finding = FixtureResult.Finding(
+    var finding = Finding(
       .lostRows, "`lost-rows` must be the number of rows that are lost without a reason in `destructive`",
       place: "\(losses.first?.loss.path ?? path): \(table)", expected: "\(rows) lost rows",
       found: "\(lost) lost rows")

@@ -45,7 +45,6 @@ struct RunWatch {
     }
   }
 
-  /// - Parameter copies: a directory for copies of databases.
   init(copies: Directory, _ catalog: MigrationCatalog) { (self.copies, self.catalog) = (copies, catalog) }
 
   /// Looks at the stage after a step.

@@ -109,15 +109,10 @@ struct StoreComparison {
   ) {
     let (before, after) = (all.part(changed), now.part(changed))
     (self.all, self.before, self.after) = (all, before, after)
-    func differing(_ these: [ContainerPath: StoredValues], from others: [ContainerPath: StoredValues])
-      -> [PropertyListValue]
-    {
-      these.flatMap { path, stored in
-        stored.values.filter { name, value in others[path]?.values[name]?.matches(value) != true }.values
-      }
+    let values = after.flatMap { path, stored in
+      stored.values.filter { name, value in before[path]?.values[name]?.matches(value) != true }.values
     }
-    let wholes = after.values.compactMap(\.whole).map(Self.text)
-    gained = Set(differing(after, from: before).map(Self.text) + wholes)
+    gained = Set((values + after.values.compactMap(\.whole)).map(Self.text))
     vacated = Set(
       before.flatMap { path, stored in
         stored.values.filter { after[path]?.values[$0.key] == nil }.map { Self.text($0.value) }
@@ -268,12 +263,10 @@ struct StoreComparison {
 
   private static func number(_ value: PropertyListValue) -> Double? {
     switch value {
-    case .integer(let number), .long(let number): Double(number)
-    case .int(let number): Double(number)
     case .unsigned(let number): Double(number)
     case .real(let number): number
     case .single(let number): Double(number)
-    default: nil
+    default: value.anyInteger.map { Double($0) }
     }
   }
 

@@ -5,14 +5,14 @@ import MigrationEngine
 
 extension FixtureSuite {
   /// Every release has a fixture that its app wrote, and where secrets outlive the app, there is one of that, too.
-  var releaseFindings: [FixtureResult.Finding] {
+  var releaseFindings: [Finding] {
     let fresh = Set(fixtures.filter(\.isFresh).map(\.version))
     var seen: Set<Int> = []
-    var findings: [FixtureResult.Finding] = []
+    var findings: [Finding] = []
     for release in releases.releases
     where !fresh.contains(release.version) && seen.insert(release.version).inserted {
       findings.append(
-        FixtureResult.Finding(
+        Finding(
           .release,
           "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
             + "have that app write a container, capture a fixture of it, and add `fresh: true` to its fixture.yaml",
@@ -22,7 +22,7 @@ extension FixtureSuite {
       fixtures.contains { $0.setup.vault != nil } || catalog.migrations.contains { $0.vaultUse != nil }
     if !releases.releases.isEmpty, usesVault, !fixtures.contains(where: \.isReinstalled) {
       findings.append(
-        FixtureResult.Finding(
+        Finding(
           .release,
           "the app has a vault, which outlives it on the device, and no fixture says `reinstalled: true`: add one of "
             + "version 0 that has nothing but the vault"))
@@ -31,28 +31,23 @@ extension FixtureSuite {
   }
 
   /// What the fixtures lack that a release needs: a fixture of each released version, and the goldens of the latest.
-  package var releaseDemands: [FixtureResult.Finding] {
+  package var releaseDemands: [Finding] {
     get throws {
       let lacking = try current.filter { !$0.goldens.isEmpty && $0.goldens[catalog.latest] == nil }.map(
         \.name)
-      return releaseFindings
-        + (lacking.isEmpty
-          ? []
-          : [
-            FixtureResult.Finding(
-              .golden,
-              "no golden of version \(catalog.latest), which is released now, in \(lacking.joined(separator: ", ")): record it"
-            )
-          ])
+      if lacking.isEmpty { return releaseFindings }
+      let message =
+        "no golden of version \(catalog.latest), which is released now, in \(lacking.joined(separator: ", ")): record it"
+      return releaseFindings + [Finding(.golden, message)]
     }
   }
 
   /// Every step of every migration has an effect on some fixture: a step that none exercises is checked by none.
-  func coverageFindings(_ checked: [CheckedFixture]) -> [FixtureResult.Finding] {
+  func coverageFindings(_ checked: [CheckedFixture]) -> [Finding] {
     let effective = checked.reduce(into: Set<StepOutline>()) { $0.formUnion($1.effective) }
     return catalog.migrations.flatMap { migration in
       migration.outline.filter { !$0.isEmpty && !effective.contains($0) }.map { step in
-        var finding = FixtureResult.Finding(
+        var finding = Finding(
           .coverage,
           "the step \(step.operation) changes nothing in any fixture: add one where it does, or remove the step"
         )
@@ -77,10 +72,10 @@ extension FixtureSuite {
   /// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema,
   /// the same keys of settings, the same flags and protection, the same accessibility of secrets. What the user put in
   /// differs.
-  func freshFindings(_ checked: [CheckedFixture]) -> [FixtureResult.Finding] {
+  func freshFindings(_ checked: [CheckedFixture]) -> [Finding] {
     let fresh = checked.filter { $0.fixture.isFresh && $0.shapes[$0.fixture.version] != nil }
       .sorted { $0.fixture.version < $1.fixture.version }
-    var findings: [FixtureResult.Finding] = []
+    var findings: [Finding] = []
     for newer in fresh {
       for older in fresh.reversed() where older.fixture.version < newer.fixture.version {
         // What the nearest older one shows is not reported for the others.
@@ -92,9 +87,7 @@ extension FixtureSuite {
     return findings
   }
 
-  private func freshFindings(
-    _ older: CheckedFixture, _ newer: CheckedFixture
-  ) -> [FixtureResult.Finding] {
+  private func freshFindings(_ older: CheckedFixture, _ newer: CheckedFixture) -> [Finding] {
     let version = newer.fixture.version
     guard let migrated = older.shapes[version], let own = newer.shapes[version] else { return [] }
     let span = catalog.migrations.filter { $0.number > older.fixture.version && $0.number <= version }
@@ -105,14 +98,14 @@ extension FixtureSuite {
       else {
         return nil
       }
-      var finding = FixtureResult.Finding(
+      var finding = Finding(
         .fresh,
         "\(older.fixture.name), migrated to version \(version), is not like \(newer.fixture.name), which the app wrote",
         place: entry.name(redactor)
           + (entry.noun == "vault item" ? difference.fields.map { ": \($0.old.name)" } ?? "" : ""),
         expected: expected, found: found, file: newer.fixture.file)
       finding.migration = FirstMigration.text(span)
-      if span.count == 1 { finding.cause = FixtureResult.Finding.Cause(file: span[0].file) }
+      if span.count == 1 { finding.cause = Finding.Cause(file: span[0].file) }
       return finding
     }
   }
@@ -160,10 +153,10 @@ extension FixtureSuite {
 extension FixtureWork {
   /// The database of a container has the schema that the app's library declares for its version: Room's exported schema,
   /// SQLDelight's `.sq` files.
-  func schemaFindings(_ container: Container, at version: Int) throws -> [FixtureResult.Finding] {
+  func schemaFindings(_ container: Container, at version: Int) throws -> [Finding] {
     guard let declared = try DeclaredSchema(catalog, runner.configuration) else { return [] }
     return try declared.drift(in: runner.stage(on: container), at: version).map { drift in
-      FixtureResult.Finding(
+      Finding(
         .fresh,
         "the database of version \(version) is not like one that the app creates"
           + (drift.what.isEmpty ? "" : ": its \(drift.what) differs"), place: drift.place,

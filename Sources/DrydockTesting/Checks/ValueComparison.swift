@@ -31,7 +31,6 @@ struct ValueComparison {
 
   /// - Parameters:
   ///   - before, after: files with the database before and after the step.
-  ///   - path: where the database is.
   ///   - outcomes: what the author says of tables, by their names in lower case.
   ///   - isGained: whether a setting, an item or a file has got a value.
   static func losses(

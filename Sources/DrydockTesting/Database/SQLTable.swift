@@ -210,15 +210,11 @@ struct SQLValue: Hashable {
     case .text:
       // Text ends at a zero for much of what reads SQL.
       if let text = text(encoding), !text.utf8.contains(0) { return "'\(text.replacing("'", with: "''"))'" }
-      return "CAST(x'\(hexadecimal("%02x"))' AS TEXT)"
+      return "CAST(x'\(bytes.hex)' AS TEXT)"
     case .blob:
       if encoding == .utf8, let json { return "CAST('\(json.replacing("'", with: "''"))' AS BLOB)" }
-      return "X'\(hexadecimal("%02X"))'"
+      return "X'\(bytes.hex.uppercased())'"
     }
-  }
-
-  private func hexadecimal(_ format: String) -> String {
-    bytes.map { String(format: format, $0) }.joined()
   }
 
   /// The text of a value that may name others: a text, or a blob that is JSON.

@@ -6,7 +6,7 @@ package struct FindingGroup: Sendable {
   /// A finding and its fixture; without one it is about all fixtures.
   package struct Member: Sendable {
     package var fixture: String?
-    package var finding: FixtureResult.Finding
+    package var finding: Finding
   }
 
   /// All findings, those of ``check`` first.
@@ -14,13 +14,13 @@ package struct FindingGroup: Sendable {
   /// Whether `fixture.yaml` declares the failure.
   package let isKnown: Bool
 
-  private var first: FixtureResult.Finding { members[0].finding }
+  private var first: Finding { members[0].finding }
 
   /// The check that the group is named by.
-  package var check: FixtureResult.Finding.Check { first.check }
+  package var check: Finding.Check { first.check }
 
   /// The checks that found it, ``check`` first.
-  package var checks: [FixtureResult.Finding.Check] {
+  package var checks: [Finding.Check] {
     members.map(\.finding.check).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 
@@ -65,7 +65,7 @@ package struct FindingGroup: Sendable {
   package var migration: String? { first.migration }
 
   /// The migration's file and the step's line, if they are known.
-  package var cause: FixtureResult.Finding.Cause? { leading.lazy.compactMap(\.finding.cause).first }
+  package var cause: Finding.Cause? { leading.lazy.compactMap(\.finding.cause).first }
 
   /// What identifies the group in every run: the check, the migration and the place, without values.
   package var fingerprint: String {
@@ -114,28 +114,28 @@ extension FixtureSuite.Report {
 /// Puts findings together; those that others may contain come after these.
 private enum Grouping {
   /// The checks whose groups contain the findings of another check at the same place.
-  private static let containing: [FixtureResult.Finding.Check: Set<FixtureResult.Finding.Check>] = [
+  private static let containing: [Finding.Check: Set<Finding.Check>] = [
     .golden: [.lostRows, .lostValues], .expectation: [.lostRows, .lostValues, .golden],
     .down: [.lostRows, .lostValues, .golden, .expectation],
     .fresh: [.lostRows, .lostValues, .golden],
   ]
 
-  private static func rank(_ check: FixtureResult.Finding.Check) -> Int { containing[check]?.count ?? 0 }
+  private static func rank(_ check: Finding.Check) -> Int { containing[check]?.count ?? 0 }
 
   static func groups(_ members: [(FindingGroup.Member, isKnown: Bool)]) -> [FindingGroup] {
     var groups: [(number: Int, group: FindingGroup)] = []
-    var indices: [Key: Int] = [:]
-    var places: [Place: [Int]] = [:]
+    var indices: [[String?]: Int] = [:]
+    var places: [[String?]: [Int]] = [:]
     let ordered = members.enumerated().sorted {
       (rank($0.element.0.finding.check), $0.offset) < (rank($1.element.0.finding.check), $1.offset)
     }
     for (number, (member, isKnown)) in ordered {
-      let place = Place(member.finding, isKnown)
+      let place = place(of: member.finding, isKnown)
       if let index = places[place]?.first(where: { contains(groups[$0].group, member) }) {
         groups[index].group.members.append(member)
         continue
       }
-      let key = Key(member.finding, isKnown)
+      let key = key(of: member.finding, isKnown)
       if let index = indices[key] {
         groups[index].group.members.append(member)
         continue
@@ -162,49 +162,37 @@ private enum Grouping {
   }
 
   /// The findings with one key have one cause.
-  private struct Key: Hashable {
-    private let isKnown: Bool, check: FixtureResult.Finding.Check, migration: String?
-    private let place: String?, message: String?, step: FixtureResult.Finding.Cause?
-
-    init(_ finding: FixtureResult.Finding, _ isKnown: Bool) {
-      (self.isKnown, check, migration) = (isKnown, finding.check, finding.migration)
-      place = finding.pattern ?? finding.place
-      // A step that fails names values of the fixture.
-      let isStep = place == nil && finding.cause?.line != nil
-      (message, step) = (isStep ? nil : finding.kind ?? finding.message, isStep ? finding.cause : nil)
-    }
+  private static func key(of finding: Finding, _ isKnown: Bool) -> [String?] {
+    let place = finding.pattern ?? finding.place
+    // A step that fails names values of the fixture.
+    let step =
+      place == nil ? finding.cause.flatMap { cause in cause.line.map { "\(cause.file):\($0)" } } : nil
+    return [
+      "\(isKnown)", finding.check.rawValue, finding.migration, place, step,
+      step == nil ? finding.kind ?? finding.message : nil,
+    ]
   }
 
   /// A place also in a file that the migrations move.
-  private struct Place: Hashable {
-    private let isKnown: Bool, place: String?
-
-    init(_ finding: FixtureResult.Finding, _ isKnown: Bool) {
-      self.isKnown = isKnown
-      place = (finding.pattern ?? finding.place)?.withoutFile
-    }
+  private static func place(of finding: Finding, _ isKnown: Bool) -> [String?] {
+    ["\(isKnown)", (finding.pattern ?? finding.place)?.withoutFile]
   }
 }
 
 extension FindingGroup: Encodable {
-  private enum CodingKeys: String, CodingKey {
-    case checks, place, message, count, expected, found, migration, cause, fixtures, known
-  }
-
   package func encode(to encoder: any Encoder) throws {
     struct Fixture: Encodable {
       var name: String, count: Int
     }
-    var object = encoder.container(keyedBy: CodingKeys.self)
-    try object.encode(checks, forKey: .checks)
-    try object.encodeIfPresent(place, forKey: .place)
-    try object.encode(message, forKey: .message)
-    try object.encode(count, forKey: .count)
-    try object.encodeIfPresent(values?.expected, forKey: .expected)
-    try object.encodeIfPresent(values?.found, forKey: .found)
-    try object.encodeIfPresent(migration, forKey: .migration)
-    try object.encodeIfPresent(cause, forKey: .cause)
-    try object.encode(fixtures.map { Fixture(name: $0.name, count: $0.count) }, forKey: .fixtures)
-    try object.encode(isKnown, forKey: .known)
+    struct Group: Encodable {
+      var checks: [Finding.Check], place: String?, message: String, count: Int
+      var expected: String?, found: String?, migration: String?, cause: Finding.Cause?
+      var fixtures: [Fixture], known: Bool
+    }
+    try Group(
+      checks: checks, place: place, message: message, count: count, expected: values?.expected,
+      found: values?.found, migration: migration, cause: cause,
+      fixtures: fixtures.map { Fixture(name: $0.name, count: $0.count) }, known: isKnown
+    ).encode(to: encoder)
   }
 }

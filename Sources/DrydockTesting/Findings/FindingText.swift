@@ -10,11 +10,11 @@ import BackupRepository
 ///   Fixtures/v1/expected/6/defaults.yaml:12
 /// ```
 package struct FindingText: Sendable {
-  private let finding: FixtureResult.Finding
+  private let finding: Finding
   private let root: String?
 
   /// - Parameter root: The directory that files are named from, an absolute path; nil to name them as they are.
-  package init(_ finding: FixtureResult.Finding, from root: String? = nil) {
+  package init(_ finding: Finding, from root: String? = nil) {
     (self.finding, self.root) = (finding, root)
   }
 
@@ -80,7 +80,7 @@ struct ValuePair: Equatable {
   static let context = 40
 
   /// Nil when the message says it all.
-  init?(_ finding: FixtureResult.Finding) {
+  init?(_ finding: Finding) {
     if finding.expected == nil && finding.found == nil { return nil }
     self.init(expected: finding.expected, found: finding.found)
   }

@@ -17,7 +17,6 @@ package struct GroupText: Sendable {
   private let group: FindingGroup
   private let root: String?
 
-  /// - Parameter root: The directory that files are named from, an absolute path; nil to name them as they are.
   package init(_ group: FindingGroup, from root: String? = nil) {
     (self.group, self.root) = (group, root)
   }
@@ -96,7 +95,7 @@ package struct GroupText: Sendable {
   }
 
   /// A place in the file that the headline names, without it.
-  private func shortPlace(_ finding: FixtureResult.Finding) -> String? {
+  private func shortPlace(_ finding: Finding) -> String? {
     guard let place = finding.place, let end = group.place?.firstRange(of: ": ")?.upperBound,
       let file = group.place?[..<end], place.hasPrefix(file)
     else { return finding.place }

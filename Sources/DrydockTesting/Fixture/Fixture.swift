@@ -178,9 +178,6 @@ struct FixtureCommon {
 
   private static let name: ContainerPath = "fixtures.yaml"
 
-  /// Reads the file of a directory of fixtures.
-  ///
-  /// - Throws: `DrydockError` with `file:line:column`.
   init(of directory: String) throws {
     let folder = try Directory(directory)
     guard try folder.status(Self.name) != nil else { return }

@@ -53,9 +53,7 @@ package struct FixtureExpectation: Sendable {
 
   private static func suites(_ node: YAMLNode?) throws -> [Assertion] {
     try node?.pairs("`suites`").pairs.flatMap { pair in
-      guard case .string(let name) = pair.key.value else {
-        throw pair.keyPosition.error("a suite's name is text, not \(pair.key.value.summary): quote it")
-      }
+      let name = try pair.textKey("a suite's name")
       let reader = try YAMLReader(pair.value, what: "a suite", keys: ["settings", "absent-settings"])
       let assertions = try Assertion.settings(reader, suite: (name, pair.keyPosition))
       guard !assertions.isEmpty else {
@@ -71,10 +69,10 @@ package struct FixtureExpectation: Sendable {
   /// only read: its databases are read in copies.
   ///
   /// - Throws: `DrydockError` when the container cannot be read, or for a suite that `drydock.yaml` does not have.
-  package func findings(in stage: StagedContainer) throws -> [FixtureResult.Finding] {
+  package func findings(in stage: StagedContainer) throws -> [Finding] {
     try assertions.enumerated().flatMap { index, assertion in
       try assertion.failures(in: stage, before: before[index]).map {
-        FixtureResult.Finding($0, of: assertion)
+        Finding($0, of: assertion)
       }
     }
   }
@@ -82,13 +80,13 @@ package struct FixtureExpectation: Sendable {
   /// The same expectation with what `before` means, taken from the container as it is before migrating.
   ///
   /// - Returns: with what could not be taken.
-  func knowing(before stage: StagedContainer) throws -> (FixtureExpectation, [FixtureResult.Finding]) {
+  func knowing(before stage: StagedContainer) throws -> (FixtureExpectation, [Finding]) {
     var known = self
-    var findings: [FixtureResult.Finding] = []
+    var findings: [Finding] = []
     for (index, assertion) in assertions.enumerated() {
       let (before, failures) = try assertion.stateBefore(stage)
       known.before[index] = before
-      findings += failures.map { FixtureResult.Finding($0, of: assertion) }
+      findings += failures.map { Finding($0, of: assertion) }
     }
     return (known, findings)
   }

@@ -13,8 +13,6 @@ struct FixtureFiles {
   let configuration: ContainerConfiguration
 
   /// Puts the files of the container and its groups into a container that is there and empty.
-  ///
-  /// - Throws: `DrydockError` with code `badFixture`.
   func copy(to target: Directory) throws {
     var sources: Set<ContainerPath> = []
     var databases: Set<ContainerPath> = []
@@ -63,20 +61,8 @@ struct FixtureFiles {
         return nil
       }
     }
-    switch entry.status.type {
-    case .directory: if !target.isRoot(path) { try target.makeDirectories(path) }
-    case .symbolicLink:
-      try requireFree(path, entry, source, target)
-      try target.createLink(path, target: source.linkTarget(entry.path))
-    case .file:
-      try requireFree(path, entry, source, target)
-      try source.copyContents(of: entry.path, to: path, in: target)
-      // The checkout's umask must not show in the container: of the mode, only "executable" counts.
-      try target.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: path)
-    default:
-      throw DrydockError(
-        .badFixture, "a fixture has files, directories and links only", path: source.full(entry.path))
-    }
+    if entry.status.type != .directory { try requireFree(path, entry, source, target) }
+    try source.copy(entry, to: path, in: target)
     return nil
   }
 
@@ -127,6 +113,23 @@ struct FixtureFiles {
     guard try target.status(path) != nil else { return }
     throw DrydockError(
       .badFixture, "another file of the fixture makes \(path)", path: source.full(entry.path))
+  }
+}
+
+extension Directory {
+  /// Copies what version control keeps: directories, links, files. The umask of a checkout must not show: of a mode, only
+  /// "executable" counts.
+  func copy(_ entry: WalkEntry, to path: ContainerPath, in target: Directory) throws {
+    switch entry.status.type {
+    case .directory: if !target.isRoot(path) { try target.makeDirectories(path) }
+    case .symbolicLink: try target.createLink(path, target: linkTarget(entry.path))
+    case .file:
+      try copyContents(of: entry.path, to: path, in: target)
+      try target.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: path)
+    case .other:
+      throw DrydockError(
+        .badFixture, "a fixture has files, directories and links only", path: full(entry.path))
+    }
   }
 }
 

@@ -110,9 +110,6 @@ package struct FixtureVaultItem: Sendable {
     ["class", "accessible", "synchronizable", "access-control", "value"]
     + VaultItem.Attribute.allCases.map(key)
 
-  /// Reads an item.
-  ///
-  /// - Throws: `DrydockError` with `file:line:column`.
   package init(_ node: YAMLNode) throws {
     let reader = try YAMLReader(node, what: "a vault item", keys: Self.keys)
     position = node.position
@@ -175,11 +172,6 @@ extension YAMLNode {
   func pathOrRoot(_ what: String) throws -> ContainerPath {
     let text = try text(what)
     return text == "." ? .root : try Self.path(text, what, position)
-  }
-
-  /// A list of paths below a container's root, or one alone.
-  func paths(_ what: String) throws -> [ContainerPath] {
-    try (sequence ?? [self]).map { try $0.path("an element of \(what)") }
   }
 
   fileprivate static func path(

@@ -111,11 +111,8 @@ package struct Golden: Sendable {
     do {
       return try body(YAMLDocument(root.contents(name), file: file).root)
     } catch let error as DrydockError where error.message.hasPrefix(file + ":") {
-      // `file:line:column: message`
-      let words = error.message.dropFirst(file.count + 1).split(separator: ":", maxSplits: 2)
-      guard words.count == 3, let line = Int(words[0]) else { throw error }
-      throw DrydockError(
-        .badFixture, String(words[2].drop { $0 == " " }), path: file, line: line, cause: error)
+      let (_, line, _, message) = error.located
+      throw DrydockError(.badFixture, message, path: file, line: line, cause: error)
     }
   }
 
@@ -140,16 +137,13 @@ package struct Golden: Sendable {
     for line in lines {
       guard let file = try line.file else { continue }
       guard try root.status(file)?.type == .file else {
-        throw DrydockError(
-          .badFixture,
+        throw error(
           "\(line.path) is in \(file), which the golden lacks; bring the file back or record the golden anew",
-          path: root.full(Self.list), line: line.number)
+          line)
       }
     }
     for line in lines where line.content == Self.defaults.description && settings[line.path] == nil {
-      throw DrydockError(
-        .badFixture, "defaults.yaml has no settings for \(line.path)", path: root.full(Self.list),
-        line: line.number)
+      throw error("defaults.yaml has no settings for \(line.path)", line)
     }
     for (path, settings) in settings where self.lines[path]?.kind != .settings {
       throw DrydockError(

@@ -16,7 +16,7 @@ extension GoldenText {
   package func findings(
     against golden: String, volatile: VolatileValues = VolatileValues(), redactor: Redactor = Redactor(),
     rowLimit: Int = FixtureSuite.Options.rowLimit, where counts: (EntryDifference) -> Bool = { _ in true }
-  ) throws -> [FixtureResult.Finding] {
+  ) throws -> [Finding] {
     if try isSame(as: golden) { return [] }
     do {
       let read = try Golden(golden)
@@ -32,7 +32,7 @@ extension GoldenText {
       return report.end()
     } catch let error as DrydockError {
       return [
-        FixtureResult.Finding(
+        Finding(
           .golden, "the golden cannot be read: \(error.message)", file: error.path ?? golden, line: error.line
         )
       ]
@@ -104,7 +104,7 @@ private struct GoldenReport {
   private let directory: String
   private let redactor: Redactor
   private let rowLimit: Int
-  private var findings: [FixtureResult.Finding] = []
+  private var findings: [Finding] = []
   private var rows: [RowDifferences] = []
   private var indices: [[ExactText]: Int] = [:]
 
@@ -143,7 +143,7 @@ private struct GoldenReport {
     findings.append(finding)
   }
 
-  private func finding(_ difference: EntryDifference) -> FixtureResult.Finding? {
+  private func finding(_ difference: EntryDifference) -> Finding? {
     guard let entry = difference.entry, let noun = entry.noun else { return nil }
     let name = entry.name(redactor)
     guard let (old, new) = difference.fields else {
@@ -152,7 +152,7 @@ private struct GoldenReport {
         entry, name, isAbsent ? "the \(noun) is absent" : "the \(noun) exists, expected none",
         isAbsent ? entry.whole(redactor) : nil, isAbsent ? nil : entry.whole(redactor))
     }
-    var found: FixtureResult.Finding
+    var found: Finding
     if let before = old.type, let after = new.type, before != after {
       found = finding(
         entry, name, "the \(noun) has another type", old.shown(redactor).map { "the \(before) \($0)" },
@@ -168,10 +168,10 @@ private struct GoldenReport {
 
   private func finding(
     _ entry: GoldenEntry, _ name: String, _ message: String, _ expected: String?, _ found: String?
-  ) -> FixtureResult.Finding {
+  ) -> Finding {
     // Where the entry is, or where the golden lacks it, what it would be in.
     let place = (1...entry.id.count).reversed().lazy.compactMap { places[Array(entry.id.prefix($0))] }.first
-    var finding = FixtureResult.Finding(
+    var finding = Finding(
       .golden, message, place: name, expected: expected, found: found,
       file: "\(directory)/\(place?.file ?? Golden.list)", line: place?.line)
     (finding.noun, finding.pattern) = (entry.noun, entry.pattern)
@@ -201,7 +201,7 @@ private struct GoldenReport {
     return false
   }
 
-  mutating func end() -> [FixtureResult.Finding] {
+  mutating func end() -> [Finding] {
     for row in rows {
       guard let rest = row.rest, var finding = finding(rest) else { continue }
       finding.count = row.count - rowLimit

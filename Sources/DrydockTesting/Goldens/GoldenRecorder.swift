@@ -14,12 +14,6 @@ package struct GoldenRecorder {
   private let deviceKeys: DeviceKeys?
   private let redactor: Redactor
 
-  /// A recorder for a fixture.
-  ///
-  /// - Parameters:
-  ///   - latest: The newest schema version.
-  ///   - deviceKeys: What opens the containers' vaults.
-  ///   - redactor: What hides secrets in the differences.
   package init(
     _ fixture: Fixture, latest: Int, releases: Releases, deviceKeys: DeviceKeys? = nil,
     redactor: Redactor = Redactor()

@@ -170,8 +170,6 @@ package struct NormalizedSide: ComparisonSide {
 
 extension Golden {
   /// What is volatile in the fixture that the golden is of; nil when it is of none.
-  ///
-  /// - Throws: what reading the fixture throws.
   package func volatile() throws -> VolatileValues? {
     guard let resolved = realPath(directory), let (expected, _) = try? ContainerPath.split(resolved),
       expected.hasSuffix("/expected"), let (fixture, _) = try? ContainerPath.split(expected),

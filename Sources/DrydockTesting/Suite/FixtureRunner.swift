@@ -21,8 +21,6 @@ package struct FixtureRunner: Sendable {
   let rowLimit: Int
 
   /// A runner for an app's migrations, with new device keys by default.
-  ///
-  /// - Throws: `DrydockError` when no key can be made.
   package init(
     catalog: MigrationCatalog, configuration: ContainerConfiguration, deviceKeys: DeviceKeys? = nil,
     rowLimit: Int = FixtureSuite.Options.rowLimit
@@ -196,13 +194,13 @@ struct FixtureWork {
   }
 
   /// Where a container is not what a golden says.
-  func findings(_ container: Container, against golden: String) throws -> [FixtureResult.Finding] {
+  func findings(_ container: Container, against golden: String) throws -> [Finding] {
     try text(of: container).findings(
       against: golden, volatile: fixture.volatile, redactor: runner.redactor, rowLimit: runner.rowLimit)
   }
 
   /// Where a container is not as `expect` says.
-  func expectationFindings(_ container: Container) throws -> [FixtureResult.Finding] {
+  func expectationFindings(_ container: Container) throws -> [Finding] {
     guard let expectation else { return [] }
     return try expectation.findings(in: runner.stage(on: container))
   }
@@ -210,7 +208,7 @@ struct FixtureWork {
   /// Takes what `expect` compares with the container as it is now, before it is migrated.
   ///
   /// - Returns: what cannot be taken.
-  mutating func takeExpectation(before container: Container) throws -> [FixtureResult.Finding] {
+  mutating func takeExpectation(before container: Container) throws -> [Finding] {
     guard let expected = expectation else { return [] }
     let (known, findings) = try expected.knowing(before: runner.stage(on: container))
     expectation = known

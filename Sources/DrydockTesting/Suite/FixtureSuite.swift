@@ -5,9 +5,6 @@ import Foundation
 import MigrationEngine
 
 extension FixtureSuite {
-  /// Checks one fixture.
-  ///
-  /// - Parameter scratch: makes a directory for its containers.
   func check(
     _ fixture: Fixture, _ runner: FixtureRunner, in scratch: () throws -> Directory
   ) -> CheckedFixture {
@@ -23,7 +20,7 @@ extension FixtureSuite {
       if checked.result.state == .failed, let keep = options.keep { checked.keep(work, in: keep) }
       try work.removeContainers()
     } catch {
-      checked.result.findings.append(FixtureResult.Finding(.build, DrydockError.text(of: error)))
+      checked.result.findings.append(Finding(.build, DrydockError.text(of: error)))
       checked.result.state = .failed
     }
     checked.result.seconds = (ContinuousClock.now - start) / .seconds(1)
@@ -86,7 +83,7 @@ struct CheckedFixture: Sendable {
     result.state = result.findings.isEmpty ? .passed : .failed
     guard let why = fixture.knownFailure else { return }
     guard result.findings.isEmpty else { return result.state = .knownFailure }
-    let finding = FixtureResult.Finding(
+    let finding = Finding(
       .known, "the fixture passes now: remove `known-failure` from fixture.yaml", expected: why,
       file: fixture.file)
     (result.findings, result.state) = ([finding], .failed)

@@ -57,6 +57,8 @@ public struct FixtureResult: Sendable, Codable {
   public var base: Int?
 }
 
+package typealias Finding = FixtureResult.Finding
+
 extension FixtureResult {
   /// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
   public struct Finding: Sendable, Codable, Equatable {
@@ -162,14 +164,14 @@ extension FixtureSuite.Report: CustomStringConvertible {
       let number = count(state)
       return number == 0 ? nil : "\(number) \(number == 1 ? one : many)"
     }
-    let fixtures = "\(self.fixtures.count) \(self.fixtures.count == 1 ? "fixture" : "fixtures")"
+    let fixtures = fixtures.count.counted("fixture")
     return words.isEmpty ? fixtures : fixtures + ": " + words.joined(separator: ", ")
   }
 
   /// The counts and the verdict: `1 fixture: 1 passed; 2 cross-fixture findings: FAILED`.
   package var conclusion: String {
-    let noun = findings.count == 1 ? "cross-fixture finding" : "cross-fixture findings"
-    return counts + (findings.isEmpty ? "" : "; \(findings.count) \(noun)") + (passed ? "" : ": FAILED")
+    counts + (findings.isEmpty ? "" : "; \(findings.count.counted("cross-fixture finding"))")
+      + (passed ? "" : ": FAILED")
   }
 }
 

@@ -2,8 +2,6 @@ import Drydock
 
 extension Report {
   /// A dry run of migrations.
-  ///
-  /// - Parameter container: the path that it was named by.
   package init(
     dryRun report: MigrationReport, changing difference: ContainerDifference, app: String, instance: String,
     container: String
@@ -32,11 +30,6 @@ extension Report {
   }
 
   /// A comparison.
-  ///
-  /// - Parameters:
-  ///   - names: of the two, for the title.
-  ///   - opening: what is compared.
-  ///   - compared: the number of paths that both have, and were compared.
   package init(
     comparing names: (String, String), _ opening: [Line], _ difference: ContainerDifference, compared: Int,
     notCompared: [NotCompared]
@@ -56,16 +49,10 @@ extension Report {
       kind: "Comparison", title: title.joined(separator: " → "), verdict: verdict, word: word,
       sentence: sentence)
     self.opening = opening
+    let rows = notCompared.map { Row([.text($0.path.description), .text($0.reason)]) }
+    let rest = Table("Paths that were not compared", ["Path", "Reason"], rows)
     sections = [
-      Section("changes", [.difference(difference)]),
-      Section(
-        "not compared",
-        [
-          .table(
-            Table(
-              "Paths that were not compared", ["Path", "Reason"],
-              notCompared.map { Row([.text($0.path.description), .text($0.reason)]) }))
-        ]),
+      Section("changes", [.difference(difference)]), Section("not compared", [.table(rest)]),
     ]
   }
 }

@@ -3,9 +3,7 @@ import Drydock
 extension Report {
   /// What a container holds.
   ///
-  /// - Parameters:
-  ///   - pending: the pending migrations; nil when that is not known.
-  ///   - advised: adds to a text what the reader can do.
+  /// - Parameter pending: the pending migrations; nil when that is not known.
   package init(
     _ inspection: ContainerInspection, pending: [String]?, advised: (String) -> String = { $0 }
   ) {
@@ -39,16 +37,10 @@ extension Report {
       opening.append(Line("pending migrations: \(names)", depth: 0))
     }
     notices = inspection.warnings.map { Line("\($0)", .warning) }
+    let files = "\(NumberText.count(inspection.files, "file")), \(NumberText.size(inspection.fileBytes))"
     sections = [
       Self.settings(inspection), Self.databases(inspection), Self.vault(inspection),
-      Section(
-        "files",
-        [
-          .lines([
-            Line(
-              "\(NumberText.count(inspection.files, "file")), \(NumberText.size(inspection.fileBytes))")
-          ])
-        ]),
+      Section("files", [.lines([Line(files)])]),
       Self.protection(inspection), Self.excluded(inspection),
     ].compactMap { $0 }
   }
@@ -130,7 +122,7 @@ extension Report {
     let rows = inspection.excluded.map { item in
       Row([
         .text(item.path.description),
-        .measure("\(NumberText.count(item.files, "file")), \(NumberText.size(item.bytes))", item.bytes),
+        .words("\(NumberText.count(item.files, "file")), \(NumberText.size(item.bytes))"),
         .text(item.rule.description),
       ])
     }

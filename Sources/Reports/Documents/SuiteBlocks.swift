@@ -4,10 +4,7 @@ import DrydockTesting
 extension Report {
   /// A run of the fixtures: a table of them, a part for each cause, and what the migrations change.
   ///
-  /// - Parameters:
-  ///   - root: The directory that files are named from, an absolute path; nil to name them as they are.
-  ///   - examples: so many findings of a cause are shown.
-  ///   - advised: adds to a message what the reader can do.
+  /// - Parameter examples: so many findings of a cause are shown.
   package init(
     _ suite: FixtureSuite.Report, from root: String? = nil, examples: Int = GroupText.examples,
     advised: (String) -> String = { $0 }

@@ -40,8 +40,7 @@ struct ResultLines {
       }
       if isAtEnd {
         defer { buffer = Data() }
-        if buffer.isEmpty { return isTooLong ? .cut : nil }
-        return .cut
+        return buffer.isEmpty && !isTooLong ? nil : .cut
       }
       searched = buffer.count
       if searched > Self.limit { (isTooLong, searched, buffer) = (true, 0, Data()) }

@@ -28,10 +28,6 @@ package struct RunResults {
     var part: Part, index: Int
   }
 
-  private struct Cause: Hashable {
-    var code: String, exitCode: Int
-  }
-
   /// By command and path, as bytes: two names that Unicode takes for the same are two directories.
   private var entries: [[UInt8]: Entry] = [:]
   /// The shards that there are results of, and whether a job of each is complete.
@@ -50,8 +46,6 @@ package struct RunResults {
   package init() {}
 
   /// Adds a file. What is not a line of results is reported, and the rest counted.
-  ///
-  /// - Throws: `DrydockError` for a file that cannot be read.
   package mutating func add(_ path: String) throws {
     var lines = try ResultLines(path)
     let decoder = JSONDecoder()
@@ -199,7 +193,7 @@ package struct RunResults {
     summary.states = Dictionary(uniqueKeysWithValues: RunState.allCases.map { ($0.rawValue, 0) })
     summary.containers = entries.count
     summary.seconds = (summary.seconds * 1000).rounded() / 1000
-    var causes: [Cause: RunSummary.Cause] = [:]
+    var causes: [String: RunSummary.Cause] = [:]
     var versions: [[Int?]: Int] = [:]
     var codes: Set<Int> = []
     let sorted = entries.values.sorted { $0.name < $1.name }
@@ -210,7 +204,7 @@ package struct RunResults {
       }
       if let code = entry.code, entry.isFailure {
         causes[
-          Cause(code: code, exitCode: entry.exitCode),
+          "\(entry.exitCode) \(code)",
           default: .init(
             code: code, exitCode: entry.exitCode, count: 0, container: entry.name, message: entry.message)
         ].count += 1
@@ -229,24 +223,13 @@ package struct RunResults {
     summary.failures = causes.values.sorted { ($1.count, $0.code) < ($0.count, $1.code) }
     summary.versions = versions.map { .init(before: $0.key[0], after: $0.key[1], count: $0.value) }
       .sorted { ($1.count, $0.before ?? -1, $0.after ?? -1) < ($0.count, $1.before ?? -1, $1.after ?? -1) }
-    summary.slowest = Self.slowest(sorted)
+    summary.slowest = sorted.filter { $0.state != .skipped }
+      .sorted { ($1.seconds, $0.name) < ($0.seconds, $1.name) }
+      .prefix(RunSummary.examples).map { .init(container: $0.name, seconds: $0.seconds) }
     summary.shards = shards()
     // A wave, unless the rest followed.
     summary.leftOut = leftOut.values.filter { !$0.values.contains(0) }.joined().reduce(0) { $0 + $1.value }
     return summary
-  }
-
-  private static func slowest(_ entries: [Entry]) -> [RunSummary.Slow] {
-    var slowest: [Entry] = []
-    for entry in entries
-    where entry.state != .skipped
-      && (slowest.count < RunSummary.examples || entry.seconds > slowest[slowest.count - 1].seconds)
-    {
-      let place = slowest.firstIndex { $0.seconds < entry.seconds } ?? slowest.count
-      slowest.insert(entry, at: place)
-      if slowest.count > RunSummary.examples { slowest.removeLast() }
-    }
-    return slowest.map { .init(container: $0.name, seconds: $0.seconds) }
   }
 
   private func shards() -> [RunSummary.Shards] {

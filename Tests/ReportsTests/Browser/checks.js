@@ -39,7 +39,7 @@ for (const header of all("th")) require(["col", "row"].includes(header.scope), `
 
 // Nothing but text: no script, nothing that is loaded or sent.
 const known = new Set(("html head meta title style body header main footer section h1 h2 h3 h4 p ul li dl div dt dd a strong span "
-  + "code mark br pre del ins details summary table caption thead tbody tr th td svg rect").split(" "));
+  + "code mark br pre del ins details summary table caption thead tbody tr th td").split(" "));
 const attributes = new Set(("lang charset http-equiv content name class id href role tabindex aria-label aria-labelledby aria-hidden "
   + "scope open viewBox preserveAspectRatio height width x y").split(" "));
 for (const element of all("*")) {
