@@ -401,6 +401,7 @@ ssize_t platform_copy_range(int source, int target, size_t length) {
 int platform_next_data(int descriptor, int64_t offset, int64_t *start, int64_t *end) {
   *start = lseek(descriptor, offset, SEEK_DATA);
   if (*start < 0) return -1;
+  if (end == NULL) return 0;
   *end = lseek(descriptor, *start, SEEK_HOLE);
   return *end < 0 ? -1 : 0;
 }

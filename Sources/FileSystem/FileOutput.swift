@@ -45,26 +45,31 @@ package final class FileOutput {
   private let block: Block
   private let written: Written?
   private let start: Int64
+  /// Where the last byte will be, as far as it is known.
+  private let expectedEnd: Int64
   /// Where the block goes.
   private var offset: Int64
   private var filled = 0
   /// Zeros behind the block.
   private var zeros = 0
-  private var endsInHole = false
+  /// Where the file ends.
+  private var fileEnd: Int64
   private var mayBeDirect: Bool
   private var isDirect = false
 
   /// - Parameters:
   ///   - file: its position is neither used nor moved.
   ///   - start: where the first byte goes.
+  ///   - size: the bytes that are expected: with holes, the file gets its length in time.
   ///   - isReadSoon: keeps the file in the page cache.
   ///   - written: for a reader that follows, for which the file stays in the page cache, too.
   package init(
-    _ file: FileDescriptor, _ block: Block = Block(), at start: Int64 = 0, isReadSoon: Bool = false,
-    written: Written? = nil
+    _ file: FileDescriptor, _ block: Block = Block(), at start: Int64 = 0, size: UInt64 = 0,
+    isReadSoon: Bool = false, written: Written? = nil
   ) {
     (self.file, self.block, self.written) = (file, block, written)
-    (self.start, offset) = (start, start)
+    (self.start, offset, fileEnd) = (start, start, start)
+    expectedEnd = start + Int64(clamping: min(size, UInt64(Int64.max - start)))
     mayBeDirect = written == nil && !isReadSoon
   }
 
@@ -116,8 +121,9 @@ package final class FileOutput {
       // Scattered pages are better written together.
       if filled > 0, filled < Self.smallestDirect { endDirect() }
       try writeBlock()
+      try extend()
       offset += Int64(zeros)
-      (zeros, endsInHole) = (0, true)
+      zeros = 0
     }
     while zeros > 0 {
       let count = min(zeros, block.memory.count - filled)
@@ -126,6 +132,16 @@ package final class FileOutput {
       zeros -= count
       if filled == block.memory.count { try writeBlock() }
     }
+  }
+
+  /// Gives the file its length before its first hole: behind a file that grows, XFS allocates room that is to be written
+  /// next, and holes that are left there would take it.
+  private func extend() throws {
+    guard fileEnd < expectedEnd else { return }
+    // Releases what was allocated already. For a small file, and past the page cache, nothing is.
+    if !isDirect, offset - start > Self.smallestDirect { try file.resize(to: offset) }
+    try file.resize(to: expectedEnd)
+    fileEnd = expectedEnd
   }
 
   /// Puts zeros behind what is in the block.
@@ -146,16 +162,17 @@ package final class FileOutput {
     let excess = mayBeDirect ? -filled & (Self.alignment - 1) : 0
     clear(excess)
     filled += excess
-    if filled > 0 { try writeBlock() }
-    if endsInHole || excess > 0 { try file.resize(to: end) }
-    offset = end
+    if filled > 0 { try writeBlock(padding: excess) }
+    if fileEnd != end { try file.resize(to: end) }
+    (offset, fileEnd) = (end, end)
     let wasDirect = isDirect
     endDirect()
     try written?(size)
     return !wasDirect
   }
 
-  private func writeBlock() throws {
+  /// - Parameter padding: bytes at the end of the block that are there for the alignment alone.
+  private func writeBlock(padding: Int = 0) throws {
     if filled == 0 { return }
     if mayBeDirect, !isDirect {
       isDirect =
@@ -163,20 +180,22 @@ package final class FileOutput {
       mayBeDirect = isDirect
     }
     if isDirect, filled % Self.alignment != 0 { endDirect() }
-    var rest = UnsafeRawBufferPointer(rebasing: block.memory[..<filled])
-    while !rest.isEmpty {
-      let piece = isDirect ? rest : UnsafeRawBufferPointer(rebasing: rest.prefix(Self.pieceSize))
+    var rest = block.memory[..<filled]
+    while rest.count > padding {
+      let piece = UnsafeRawBufferPointer(
+        rebasing: isDirect ? rest : rest.dropLast(padding).prefix(Self.pieceSize))
       do {
         let count = try isDirect ? writeDirect(piece) : file.write(toAbsoluteOffset: offset, piece)
         offset += Int64(count)
-        rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-      } catch Errno.invalidArgument where isDirect {
-        // The file system wants another alignment, or none of it at all.
+        rest = rest.dropFirst(count)
+      } catch let error as Errno where isDirect && error != .ioError {
+        // The file system wants another alignment or none of it at all, or has no room for the padding. What is not due to
+        // that fails again.
         endDirect()
       }
     }
     filled = 0
-    endsInHole = false
+    fileEnd = max(fileEnd, offset)
     try written?(size)
   }
 

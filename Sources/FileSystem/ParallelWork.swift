@@ -17,7 +17,9 @@ package func onAllCores<Element: Sendable>(
       do { try body(element) } catch { failure.withLock { $0 = $0 ?? error } }
     }
     if waits {
-      let jobs = 2 * ProcessInfo.processInfo.activeProcessorCount
+      // Each takes memory: about 20 MB in a restore of large files. With many cores, enough of them do not wait.
+      let cores = ProcessInfo.processInfo.activeProcessorCount
+      let jobs = max(cores, min(2 * cores, 8))
       OrderedWork.run(elements, jobs: jobs, run) { _, _ in }
     } else {
       DispatchQueue.concurrentPerform(iterations: elements.count) { run(elements[$0]) }

@@ -58,6 +58,24 @@ import Testing
     #endif
   }
 
+  #if os(Linux)
+    /// A file system may have no room for a whole block, and no file of that length.
+    @Test func theLastBlockNeedNotFitAsAWhole() throws {
+      // A file in memory that may not grow; Swift does not see the call.
+      typealias Create = @convention(c) (UnsafePointer<CChar>, UInt32) -> Int32
+      let create = unsafeBitCast(try #require(dlsym(nil, "memfd_create")), to: Create.self)
+      let (allowSealing, addSeals, growing): (UInt32, Int32, Int32) = (2, 1033, 4)
+      let file = FileDescriptor(rawValue: create("sealed", allowSealing))
+      defer { try? file.close() }
+      let bytes = Self.noise.prefix((64 << 10) + 1)
+      try file.resize(to: Int64(bytes.count))
+      #expect(fcntl(file.rawValue, addSeals, growing) == 0)
+      try write(bytes, to: file)
+      #expect(try FileStatus(of: file, path: "").size == UInt64(bytes.count))
+      #expect(try file.bytes(bytes.count, at: 0) == Array(bytes))
+    }
+  #endif
+
   @Test func aFileThatCannotBeWrittenIsAnError() throws {
     let file = try FileDescriptor.open("/dev/full", .writeOnly)
     defer { try? file.close() }

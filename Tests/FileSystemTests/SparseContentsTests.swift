@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -90,9 +91,9 @@ import Testing
       }
       let file = try root.openFile(written)
       defer { try? file.close() }
-      var read: [UInt8] = []
+      var (read, data): ([UInt8], Range<UInt64>) = ([], 0..<0)
       try readInPieces(
-        of: pieces, read: { try file.fillAroundHoles($1, at: $0, path: "") }, { read += $0 })
+        of: pieces, read: { try file.fillAroundHoles($1, at: $0, data: &data, path: "") }, { read += $0 })
       #expect(read == content)
     }
   }
@@ -104,7 +105,10 @@ import Testing
     let file = try root.openFile("many")
     defer { try? file.close() }
     var bytes = [UInt8](repeating: 7, count: sample.size + 100)
-    let count = try bytes.withUnsafeMutableBytes { try file.fillAroundHoles($0, at: 0, path: "") }
+    var data: Range<UInt64> = 0..<0
+    let count = try bytes.withUnsafeMutableBytes {
+      try file.fillAroundHoles($0, at: 0, data: &data, path: "")
+    }
     #expect(count == sample.size && Array(bytes.prefix(count)) == sample.content)
     #expect(Array(bytes.suffix(100)) == [UInt8](repeating: 7, count: 100))
     try root.copyContents(of: "many", to: "copy", in: root)
@@ -115,11 +119,64 @@ import Testing
     try write(Sample(testDescription: "", size: 10_000), "file", pieces: 10_000)
     let file = try root.openFile("file")
     defer { try? file.close() }
-    var bytes = [UInt8](repeating: 7, count: 8192)
+    var (bytes, data): ([UInt8], Range<UInt64>) = ([UInt8](repeating: 7, count: 8192), 0..<0)
     let counts = try bytes.withUnsafeMutableBytes { buffer in
-      try [5000, 10_000, 20_000].map { try file.fillAroundHoles(buffer, at: $0, path: "") }
+      try [5000, 10_000, 20_000].map { try file.fillAroundHoles(buffer, at: $0, data: &data, path: "") }
     }
     #expect(counts == [5000, 0, 0])
     #expect(bytes == [UInt8](repeating: 0, count: 5000) + [UInt8](repeating: 7, count: 3192))
+  }
+
+  @Test func aTruncatedFileHasNoHoleBehindItsEnd() throws {
+    try write(Sample(testDescription: "", size: 3 << 20, data: [0..<1 << 20]), "file", pieces: 1 << 20)
+    let file = try FileDescriptor.open(FilePath(root.full("file")), .readWrite)
+    defer { try? file.close() }
+    #expect(try file.endOfHole(at: 2 << 20, size: 3 << 20, "") == 3 << 20)
+    try file.resize(to: (2 << 20) + 5)
+    #expect(try file.endOfHole(at: 2 << 20, size: 3 << 20, "") == (2 << 20) + 5)
+    #expect(try file.endOfHole(at: (2 << 20) + 5, size: 3 << 20, "") == nil)
+  }
+
+  /// On btrfs, to find the end of data takes longer the more of it there is.
+  @Test func theEndOfDataIsFoundOnce() throws {
+    let sample = Sample(testDescription: "", size: 3 << 20, data: [1 << 20..<2 << 20])
+    try write(sample, "file", pieces: 1 << 20)
+    let file = try root.openFile("file")
+    defer { try? file.close() }
+    var (bytes, data): ([UInt8], Range<UInt64>) = ([UInt8](repeating: 7, count: 4096), 0..<0)
+    func read(at offset: UInt64) throws -> [UInt8] {
+      let count = try bytes.withUnsafeMutableBytes {
+        try file.fillAroundHoles($0, at: offset, data: &data, path: "")
+      }
+      return Array(bytes[..<count])
+    }
+    #expect(try read(at: (1 << 20) - 4000) == sample.content[((1 << 20) - 4000)...].prefix(4096) + [])
+    #expect(data == 1 << 20..<2 << 20)
+    // What is known of an earlier content does no harm, neither where a hole is by now nor behind the end.
+    let writable = try FileDescriptor.open(FilePath(root.full("file")), .readWrite)
+    defer { try? writable.close() }
+    try writable.resize(to: (1 << 20) + 5000)
+    #expect(try read(at: 1 << 20) == [UInt8](repeating: 1, count: 4096))
+    #expect(try read(at: (1 << 20) + 4096) == [UInt8](repeating: 1, count: 904))
+    #expect(try read(at: 2 << 20).isEmpty)
+    try writable.resize(to: 3 << 20)
+    #expect(
+      try read(at: (1 << 20) + 4096) == [UInt8](repeating: 1, count: 904) + Array(repeating: 0, count: 3192))
+  }
+
+  /// XFS allocates room behind a file that grows, into holes that come later.
+  @Test(arguments: [0, 1 << 20, 3_000_000, 5 << 20])
+  func aFileHasItsLengthBeforeItsFirstHoleIsLeft(expected: Int) throws {
+    let file = try root.createFile("file")
+    defer { try? file.close() }
+    let output = FileOutput(file, size: UInt64(expected), isReadSoon: true)
+    let sample = Sample(testDescription: "", size: 3_000_000, data: [0..<100_000, 2_000_000..<2_000_001])
+    try sample.content.withUnsafeBytes { content in
+      try output.appendWithHoles(UnsafeRawBufferPointer(rebasing: content[..<2_500_000]))
+      #expect(try FileStatus(of: file, path: "").size == UInt64(max(expected, 102_400)))
+      try output.appendWithHoles(UnsafeRawBufferPointer(rebasing: content[2_500_000...]))
+    }
+    try output.finish()
+    #expect(try root.contents("file") == sample.content)
   }
 }

@@ -87,10 +87,11 @@ extension ContentHash {
 
   package static func of(_ file: FileDescriptor, path: String, isDatabase: Bool) throws -> SHA256.Digest {
     let status = try FileStatus(of: file, path: path)
+    var data: Range<UInt64> = 0..<0
     return try digest(isDatabase: isDatabase, size: status.size) { offset, buffer in
       try DrydockError.translating("cannot read", path) {
         try status.isSparse
-          ? file.fillAroundHoles(buffer, at: offset, path: path)
+          ? file.fillAroundHoles(buffer, at: offset, data: &data, path: path)
           : file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
       }
     }

@@ -14,6 +14,8 @@ package final class DatabasePages {
   private let log: OpenLog?
   private let path: String
   private let before: FileStatus
+  /// Of the main file: see `fillAroundHoles`.
+  private var data: Range<UInt64> = 0..<0
 
   private typealias OpenLog = (file: LockedFile, content: WriteAheadLog)
 
@@ -115,7 +117,7 @@ package final class DatabasePages {
   private func readMain(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     guard before.isSparse else { return try Self.read(lock.file, at: offset, into: buffer, path) }
     return try DrydockError.translating("cannot read", path) {
-      try lock.file.fillAroundHoles(buffer, at: offset, path: path)
+      try lock.file.fillAroundHoles(buffer, at: offset, data: &data, path: path)
     }
   }
 
@@ -204,7 +206,7 @@ package final class DatabasePages {
         try target.resize(to: Int64(size))
         return try isUnchanged()
       }
-      let output = FileOutput(target, isReadSoon: true)
+      let output = FileOutput(target, size: size, isReadSoon: true)
       let end = try readInPieces(0..<size, read: { try read(at: $0, into: $1) }) {
         try output.appendWithHoles($0)
       }

@@ -135,11 +135,14 @@ final class StableReader {
       }
     }
 
-    fileprivate func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    /// - Parameter data: of a file: see `fillAroundHoles`.
+    fileprivate func read(
+      at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer, _ data: inout Range<UInt64>
+    ) throws -> Int {
       switch self {
       case .file(let file, _, let path):
         do {
-          return try file.fillAroundHoles(buffer, at: offset, path: path)
+          return try file.fillAroundHoles(buffer, at: offset, data: &data, path: path)
         } catch let error as Errno {
           throw DrydockError.system("cannot read", path, error)
         }
@@ -156,7 +159,7 @@ final class StableReader {
     _ content: Content, into archive: ArchiveWriter?
   ) throws -> (digest: SHA256.Digest, blocks: BlockHashes?)? {
     pipeline.start(isDatabase: content.isDatabase, size: content.size)
-    var offset: UInt64 = 0
+    var (offset, data): (UInt64, Range<UInt64>) = (0, 0..<0)
     while offset < content.size {
       if let end = try content.endOfHole(at: offset), end - offset >= UInt64(HashBuffer.size) {
         try archive?.write(zeros: end - offset)
@@ -169,7 +172,7 @@ final class StableReader {
       let count: Int
       do {
         count = try content.read(
-          at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
+          at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]), &data)
         try archive?.write(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
       } catch {
         pipeline.recycle(buffer)
@@ -201,12 +204,12 @@ final class StableReader {
     let former = blocks.count
     let count = Int((content.size + UInt64(blocks.blockSize) - 1) / UInt64(blocks.blockSize))
     try blocks.resize(to: count)
+    var data: Range<UInt64> = 0..<0
     for block in changed.filter({ $0 < min(former, count) }) + Array(min(former, count)..<count) {
       let start = UInt64(block) * UInt64(blocks.blockSize)
       let range = start..<min(start + UInt64(blocks.blockSize), content.size)
-      guard let hashes = try hashes(of: content, range, blocks.blockSize, into: nil), hashes.count == 1 else {
-        return nil
-      }
+      guard let hashes = try hashes(of: content, range, blocks.blockSize, into: nil, &data), hashes.count == 1
+      else { return nil }
       blocks[block] = hashes[0]
     }
     return try content.isConsistent() ? (blocks.digest(size: content.size), blocks) : nil
@@ -218,8 +221,11 @@ final class StableReader {
   func copy(
     _ content: Content, _ ranges: [Range<UInt64>], _ blocks: BlockHashes, into archive: ArchiveWriter
   ) throws -> Bool {
+    var data: Range<UInt64> = 0..<0
     for range in ranges {
-      guard let found = try hashes(of: content, range, blocks.blockSize, into: archive) else { return false }
+      guard let found = try hashes(of: content, range, blocks.blockSize, into: archive, &data) else {
+        return false
+      }
       let first = Int(range.lowerBound / UInt64(blocks.blockSize))
       for block in 0..<found.count where found[block] != blocks[first + block] { return false }
     }
@@ -228,7 +234,8 @@ final class StableReader {
 
   /// Nil when not all bytes were there.
   private func hashes(
-    of content: Content, _ range: Range<UInt64>, _ blockSize: Int, into archive: ArchiveWriter?
+    of content: Content, _ range: Range<UInt64>, _ blockSize: Int, into archive: ArchiveWriter?,
+    _ data: inout Range<UInt64>
   ) throws -> BlockHashes? {
     let buffer = pipeline.buffer()
     defer { pipeline.recycle(buffer) }
@@ -238,7 +245,7 @@ final class StableReader {
     while offset < range.upperBound {
       let wanted = Int(min(UInt64(HashBuffer.size), range.upperBound - offset))
       let count = try content.read(
-        at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
+        at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]), &data)
       if count == 0 { return nil }
       let bytes = UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count])
       try archive?.write(bytes)

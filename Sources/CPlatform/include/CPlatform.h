@@ -91,7 +91,8 @@ int platform_clone_new(int source, int directory, const char *name);
 /// Copies up to `length` bytes inside the kernel, as `copy_file_range`: 0 at the end of the source.
 ssize_t platform_copy_range(int source, int target, size_t length);
 
-/// The next range of a file from `offset` on that is not a hole; ENXIO when there is none.
+/// The next range of a file from `offset` on that is not a hole; ENXIO when there is none. Its end is only looked for where
+/// it is wanted (not NULL).
 int platform_next_data(int descriptor, int64_t offset, int64_t *start, int64_t *end);
 
 /// Opens a path below `directory` without crossing a mount or following any link.

@@ -13,25 +13,27 @@ package final class StageFile {
   private let output: FileOutput
   private var isOpen = true
 
-  init(_ directory: Directory, _ name: ContainerPath, _ block: FileOutput.Block) throws {
+  init(_ directory: Directory, _ name: ContainerPath, size: UInt64, _ block: FileOutput.Block) throws {
     file = try directory.createFile(name)
     own = directory.view(of: file, name)
-    output = FileOutput(file, block)
+    output = FileOutput(file, block, size: size)
   }
 
   deinit { close() }
 
   /// Makes a file, filled and with its metadata; none stays when that fails.
   ///
-  /// - Parameter block: the memory for what is written.
+  /// - Parameters:
+  ///   - size: the bytes that `fill` is expected to write.
+  ///   - block: the memory for what is written.
   /// - Returns: the metadata that it has then, if any was given: a user who is not root may not have been able to set all.
   @discardableResult
   static func make(
-    _ name: ContainerPath, in stage: Directory, _ metadata: FileMetadata?,
+    _ name: ContainerPath, in stage: Directory, _ metadata: FileMetadata?, size: UInt64,
     _ block: FileOutput.Block = .init(),
     fill: (StageFile) throws -> Void
   ) throws -> FileMetadata? {
-    let file = try StageFile(stage, name, block)
+    let file = try StageFile(stage, name, size: size, block)
     do {
       try fill(file)
       try file.finish()
@@ -120,7 +122,7 @@ extension StagedContainer {
             let name = Stage.name(first + file)
             let new = try filler(Int(file))
             let metadata = try StageFile.make(
-              name, in: target, new.metadata, block, fill: new.fill)
+              name, in: target, new.metadata, size: new.size, block, fill: new.fill)
             let record = NodeRecord(
               type: .file, metadata: metadata ?? new.metadata, size: new.size, digest: new.digest)
             made.withLock {

@@ -41,7 +41,7 @@ extension StagedContainer {
     try stage.requireSpace(size, for: path)
     try createDirectory(path.parent)
     let name = stage.newName()
-    try StageFile.make(name, in: stage.directory, metadata, fill: fill)
+    try StageFile.make(name, in: stage.directory, metadata, size: size, fill: fill)
     try put(StagedInode(name: name, type: .file), at: path)
   }
 
