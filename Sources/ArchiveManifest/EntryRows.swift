@@ -37,7 +37,8 @@ package final class EntryRows<Value> {
 extension ManifestReader {
   private static let columns = """
     SELECT number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
-      link_target, \(ManifestRow.path("hard_link", as: "hard_link")), flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
+      link_target, \(ManifestRow.path("hard_link", as: "hard_link")), flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive,
+      EXISTS (SELECT 1 FROM attribute a WHERE a.entry = number) AS attributed
     FROM entry e LEFT JOIN extent x ON x.entry = e.number AND x.position = 0
     """
 
@@ -194,7 +195,8 @@ extension ManifestReader {
       path: path, kind: kind,
       metadata: FileMetadata(
         mode: mode, user: user, group: group, modified: modified,
-        attributes: try attributes(of: path, row.integer("number") ?? 0, db), isNoDump: !flags.isEmpty),
+        attributes: row.integer("attributed") == 1
+          ? try attributes(of: path, row.integer("number") ?? 0, db) : [], isNoDump: !flags.isEmpty),
       size: size, digest: row.digest("sha256"),
       linkTarget: row.bytes("link_target"),
       identity: FileIdentity(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode)),
