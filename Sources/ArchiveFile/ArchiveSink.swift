@@ -26,7 +26,7 @@ final class ArchiveSink: @unchecked Sendable {
     isSigned: Bool = false
   ) throws {
     hash = isSigned ? try SHA256() : nil
-    let output = FileOutput(file, .init(isPatient: true), written: written)
+    let output = FileOutput(file, .init(.always), written: written)
     self.output = output
     let append = { [hash] (bytes: UnsafeRawBufferPointer) in
       hash?.update(bytes)

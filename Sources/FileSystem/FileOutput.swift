@@ -9,7 +9,7 @@ import SystemPackage
 /// Writes a file in large blocks, past the page cache where the file system allows it, and with holes where that is wanted.
 ///
 /// To find memory in the page cache for a large file can take longer than everything else that is done with its bytes, and it
-/// displaces what other programs have there. An archive or a restored file is seldom read soon.
+/// displaces what other programs have there.
 package final class FileOutput {
   private static let blockSize = 4 << 20
   /// Through the page cache: given 4 MiB at once, Linux takes five times as long to find the memory for them.
@@ -22,6 +22,16 @@ package final class FileOutput {
   /// Fewer zeros are written: holes of single blocks would only scatter the file.
   private static let smallestHole = 32 << 10
 
+  /// When files go past the page cache.
+  package enum PastCache {
+    /// The cache is to be spared in any case.
+    case always
+    /// A disk that answers late, such as one on a network, takes less time when it gets many files at once.
+    case whileFast
+    /// The file is read soon, or the cache has room for it: then it takes less time.
+    case never
+  }
+
   /// The memory of a block, for one file after another.
   ///
   /// Unchecked because the compiler cannot see that one thread at a time uses it.
@@ -31,9 +41,14 @@ package final class FileOutput {
     /// How much longer than through the page cache the disk may still take; nil without a limit.
     fileprivate var patience: Duration?
 
-    /// - Parameter isPatient: whether the page cache is to be spared in any case. A disk that answers late, such as one on a
-    ///   network, takes less time when it gets many files at once.
-    package init(isPatient: Bool = false) { patience = isPatient ? nil : FileOutput.patience }
+    package init(_ past: PastCache = .never) {
+      patience =
+        switch past {
+        case .always: nil
+        case .whileFast: FileOutput.patience
+        case .never: .zero
+        }
+    }
 
     deinit { memory.deallocate() }
   }
@@ -61,16 +76,15 @@ package final class FileOutput {
   ///   - file: its position is neither used nor moved.
   ///   - start: where the first byte goes.
   ///   - size: the bytes that are expected: with holes, the file gets its length in time.
-  ///   - isReadSoon: keeps the file in the page cache.
-  ///   - written: for a reader that follows, for which the file stays in the page cache, too.
+  ///   - written: for a reader that follows, for which the file stays in the page cache.
   package init(
     _ file: FileDescriptor, _ block: Block = Block(), at start: Int64 = 0, size: UInt64 = 0,
-    isReadSoon: Bool = false, written: Written? = nil
+    written: Written? = nil
   ) {
     (self.file, self.block, self.written) = (file, block, written)
     (self.start, offset, fileEnd) = (start, start, start)
     expectedEnd = start + Int64(clamping: min(size, UInt64(Int64.max - start)))
-    mayBeDirect = written == nil && !isReadSoon
+    mayBeDirect = written == nil && block.patience != .zero
   }
 
   /// The bytes that were added, written or not.

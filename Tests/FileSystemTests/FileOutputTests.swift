@@ -21,7 +21,7 @@ import Testing
 
   /// Writes bytes in random pieces behind what the file has.
   private func write(_ bytes: ArraySlice<UInt8>, to file: FileDescriptor) throws {
-    let output = FileOutput(file, .init(isPatient: true), at: Int64(bytes.startIndex))
+    let output = FileOutput(file, .init(.always), at: Int64(bytes.startIndex))
     var random = SeededRandom(seed: UInt64(bytes.count))
     var rest = bytes
     while !rest.isEmpty {
@@ -79,7 +79,7 @@ import Testing
   @Test func aFileThatCannotBeWrittenIsAnError() throws {
     let file = try FileDescriptor.open("/dev/full", .writeOnly)
     defer { try? file.close() }
-    let output = FileOutput(file, .init(isPatient: true))
+    let output = FileOutput(file, .init(.always))
     #expect(throws: (any Error).self) {
       try [UInt8](repeating: 1, count: Self.block).withUnsafeBytes { try output.append($0) }
       try output.finish()

@@ -61,7 +61,7 @@ import Testing
   private func write(_ sample: Sample, _ name: ContainerPath, pieces: Int) throws {
     let file = try root.createFile(name)
     defer { try? file.close() }
-    let output = FileOutput(file)
+    let output = FileOutput(file, .init(.always))
     try sample.content.withUnsafeBytes { content in
       for start in stride(from: 0, to: content.count, by: pieces) {
         let end = min(start + pieces, content.count)
@@ -169,7 +169,7 @@ import Testing
   func aFileHasItsLengthBeforeItsFirstHoleIsLeft(expected: Int) throws {
     let file = try root.createFile("file")
     defer { try? file.close() }
-    let output = FileOutput(file, size: UInt64(expected), isReadSoon: true)
+    let output = FileOutput(file, size: UInt64(expected))
     let sample = Sample(testDescription: "", size: 3_000_000, data: [0..<100_000, 2_000_000..<2_000_001])
     try sample.content.withUnsafeBytes { content in
       try output.appendWithHoles(UnsafeRawBufferPointer(rebasing: content[..<2_500_000]))

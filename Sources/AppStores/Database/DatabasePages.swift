@@ -206,7 +206,7 @@ package final class DatabasePages {
         try target.resize(to: Int64(size))
         return try isUnchanged()
       }
-      let output = FileOutput(target, size: size, isReadSoon: true)
+      let output = FileOutput(target, size: size)
       let end = try readInPieces(0..<size, read: { try read(at: $0, into: $1) }) {
         try output.appendWithHoles($0)
       }

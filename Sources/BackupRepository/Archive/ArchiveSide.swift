@@ -126,7 +126,7 @@ package struct ArchiveSide: ComparisonSide {
     defer { try? file.close() }
     let full = scratch.full(name)
     let doing = "cannot write a copy of the database"
-    let output = FileOutput(file, size: entry.size, isReadSoon: true)
+    let output = FileOutput(file, size: entry.size)
     try read(entry) { bytes in try DrydockError.translating(doing, full) { try output.appendWithHoles(bytes) }
     }
     _ = try DrydockError.translating(doing, full) { try output.finish() }

@@ -9,6 +9,8 @@ import FileSystem
 final class Stage {
   /// A stage of more bytes than this takes the disk a while.
   static let largeSize: UInt64 = 64 << 20
+  /// For fewer bytes the page cache finds memory in less time than the disk answers.
+  static let cachedSize: UInt64 = 512 << 20
 
   let directory: Directory
   var overlay = Overlay()

@@ -117,7 +117,7 @@ extension StagedContainer {
           try directory.createDirectory(folder)
           let target = try directory.directory(folder)
           let filler = try filler(group)
-          let block = FileOutput.Block()
+          let block = FileOutput.Block(size < Stage.cachedSize ? .never : .whileFast)
           for file in group where !hasFailed.load(ordering: .relaxed) {
             let name = Stage.name(first + file)
             let new = try filler(Int(file))
