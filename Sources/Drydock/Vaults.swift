@@ -28,7 +28,10 @@ extension Container {
 extension ContainerChange<VaultChange.Report> {
   /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so.
   ///
-  /// - Parameter newKeys: of ``VaultChange/rekey(_:)``, whose result is verified by opening it with them.
+  /// - Parameters:
+  ///   - change: what is to change.
+  ///   - newKeys: of ``VaultChange/rekey(_:)``, whose result is verified by opening it with them.
+  ///   - options: of the transaction.
   public static func vault(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
   ) -> Self {

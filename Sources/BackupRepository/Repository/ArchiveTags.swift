@@ -73,7 +73,7 @@ extension Repository {
   /// Changes the tags of an archive, which itself stays as it is.
   ///
   /// - Parameters:
-  ///   - archive: as for ``Listing/find(_:)``.
+  ///   - archive: as for ``Listing/find(_:for:)``.
   ///   - keys: what opens encrypted ones: the first tag of one needs its whole id, which is in it.
   ///   - lockTimeout: seconds to wait for those who write into the repository.
   /// - Returns: all tags that the archive has now, sorted.

@@ -146,7 +146,7 @@ public struct Repository: Sendable {
     }
   }
 
-  /// The path of the archive that a name means; see ``Listing/find(_:)``.
+  /// The path of the archive that a name means; see ``Listing/find(_:for:)``.
   package func find(_ name: String, keys: AgeKeys = AgeKeys()) throws -> String {
     try list(keys: keys).find(name)
   }
