@@ -16,16 +16,15 @@ package final class AgeReader: Sendable {
   private let cipher: PayloadCipher
   private let source: Source
 
-  /// The most chunks that one call of the source fetches; of a local file one, which stays in the cache of its core and leaves its
-  /// memory to the next one.
+  /// The most chunks that one call of the source fetches.
   private let batch: UInt64
-  package static let usualBatch: UInt64 = 1
 
   /// Opens a file of `size` bytes: reads the header, unwraps the file key and authenticates the last chunk.
   ///
-  /// - Parameter batch: the most chunks of 64 KiB that one call of the source fetches.
+  /// - Parameter batch: the most chunks of 64 KiB that one call of the source fetches. One stays in the cache of its core, and
+  ///   the next one gets its memory; where a call takes long, several are better.
   package convenience init(
-    size: UInt64, keys: AgeKeys, batch: UInt64 = usualBatch, source: @escaping Source
+    size: UInt64, keys: AgeKeys, batch: UInt64 = 1, source: @escaping Source
   ) throws {
     let header = try AgeHeader.read(size: size, source)
     let fileKey = try header.fileKey(with: keys)
@@ -46,7 +45,7 @@ package final class AgeReader: Sendable {
     guard bytes == start.bytes else { throw DrydockError.header("it is not the one that was written") }
     try self.init(
       AgeHeader.read(size: size, source), start.cipher,
-      PayloadLayout(fileSize: size, start: UInt64(bytes.count)), Self.usualBatch, source)
+      PayloadLayout(fileSize: size, start: UInt64(bytes.count)), 1, source)
   }
 
   private init(

@@ -39,7 +39,7 @@ extension AgeReader {
   static func opening(_ source: ArchiveSource, keys: AgeKeys) throws -> AgeReader? {
     guard try ArchiveEncryption.isAge(source) else { return nil }
     // One request for a whole run of frames.
-    let batch = source.isRemote ? UInt64(FetchedRuns.longest >> 16) + 2 : AgeReader.usualBatch
+    let batch = source.isRemote ? UInt64(FetchedRuns.longest >> 16) + 2 : 1
     return try DrydockError.translating {
       try AgeReader(size: source.size, keys: keys, batch: batch) { try source.readExactly($0, at: $1) }
     }

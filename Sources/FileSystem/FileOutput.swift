@@ -24,7 +24,7 @@ package final class FileOutput {
 
   /// When files go past the page cache.
   package enum PastCache {
-    /// The cache is to be spared in any case.
+    /// In any case, so that the cache keeps what other programs read.
     case always
     /// A disk that answers late, such as one on a network, takes less time when it gets many files at once.
     case whileFast

@@ -19,16 +19,19 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
   private static func finds(
     _ rule: AuditRuleID, _ name: String, _ layout: ContainerLayout = .ios, _ build: @escaping Build
   ) -> Self {
-    Self(rule: rule, name: name, isFinding: true) {
-      $0.configuration.layout = layout
-      try build($0)
-    }
+    sample(rule, name, layout, isFinding: true, build)
   }
 
   private static func ignores(
     _ rule: AuditRuleID, _ name: String, _ layout: ContainerLayout = .ios, _ build: @escaping Build
   ) -> Self {
-    Self(rule: rule, name: name, isFinding: false) {
+    sample(rule, name, layout, isFinding: false, build)
+  }
+
+  private static func sample(
+    _ rule: AuditRuleID, _ name: String, _ layout: ContainerLayout, isFinding: Bool, _ build: @escaping Build
+  ) -> Self {
+    Self(rule: rule, name: name, isFinding: isFinding) {
       $0.configuration.layout = layout
       try build($0)
     }

@@ -48,8 +48,8 @@ extension UndoRecord {
     }
   }
 
-  /// The changes that the transaction itself made: a directory whose names changed is not among them. There is no set of
-  /// them or of their paths: one of a million takes 600 MB.
+  /// The changes that the transaction itself made: a directory whose names changed is not among them. They are not put
+  /// into a set: one of a million takes 600 MB.
   var own: some Sequence<ChangeRecord> { changes.lazy.filter(\.isOwn) }
 
   /// The paths of these, with a database's sidecars, also those that stay.
