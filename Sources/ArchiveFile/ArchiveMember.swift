@@ -58,22 +58,25 @@ package enum MemberName {
     }
     guard name.first != slash else { throw unsafe(name, "is absolute") }
     guard !name.contains(0) else { throw unsafe(name, "has a NUL byte") }
-    let components = name.split(separator: slash, omittingEmptySubsequences: false)
-    guard components.count <= maximumDepth else {
+    let depth = name.count { $0 == slash } + 1
+    guard depth <= maximumDepth else {
       throw DrydockError(
-        .limit,
-        "a member is \(components.count) directories deep, more than \(maximumDepth); leave that path out")
+        .limit, "a member is \(depth) directories deep, more than \(maximumDepth); leave that path out")
     }
-    for component in components {
+    var rest = name[...]
+    while true {
+      let component = rest.prefix { $0 != slash }
       if component.isEmpty { throw unsafe(name, "has an empty component") }
-      if component.elementsEqual(dot) { throw unsafe(name, "has the component \".\"") }
-      if component.elementsEqual(dotDot) { throw unsafe(name, "has the component \"..\"") }
+      if component.count <= 2, component.allSatisfy({ $0 == dot }) {
+        throw unsafe(name, "has the component \"\(component.count == 1 ? "." : "..")\"")
+      }
+      if component.endIndex == name.endIndex { return }
+      rest = name[(component.endIndex + 1)...]
     }
   }
 
   static let slash = UInt8(ascii: "/")
-  private static let dot = Array(".".utf8)
-  private static let dotDot = Array("..".utf8)
+  private static let dot = UInt8(ascii: ".")
 
   static func unsafe(_ name: [UInt8], _ why: String) -> DrydockError {
     DrydockError(

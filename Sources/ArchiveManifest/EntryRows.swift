@@ -1,19 +1,26 @@
 import AppStores
 import ArchiveFile
 import Cryptography
+import Dispatch
 import FileSystem
 import GRDB
 
 /// Rows of a manifest's entries by their numbers, which are in the order of their paths; for one thread. After a neighbour of the
-/// last row several are read at once.
-package final class EntryRows<Value> {
+/// last row several are read at once, and the next ones by another thread meanwhile.
+package final class EntryRows<Value: Sendable> {
+  private static var pageSize: Int { 200 }
+
   let manifest: ManifestReader
-  private let read: (_ after: Int64, _ limit: Int) throws -> [Value]
+  private let read: @Sendable (_ after: Int64, _ limit: Int) throws -> [Value]
   private var page: [Value] = []
   /// The row before those of the page.
   private var start: Int64 = 0
+  /// The page behind this one.
+  private var next: PendingResult<[Value]>?
 
-  init(_ manifest: ManifestReader, read: @escaping (_ after: Int64, _ limit: Int) throws -> [Value]) {
+  init(
+    _ manifest: ManifestReader, read: @escaping @Sendable (_ after: Int64, _ limit: Int) throws -> [Value]
+  ) {
     (self.manifest, self.read) = (manifest, read)
   }
 
@@ -21,9 +28,22 @@ package final class EntryRows<Value> {
   package func value(_ row: Int64) throws -> Value? {
     let end = start + Int64(page.count)
     if row <= start || row > end {
-      (page, start) = (try read(row - 1, row == end + 1 ? 200 : 1), row - 1)
+      let ahead = next
+      next = nil
+      let isNeighbour = row == end + 1
+      let page = try isNeighbour ? ahead?.take() ?? read(row - 1, Self.pageSize) : read(row - 1, 1)
+      (self.page, start) = (page, row - 1)
+      if isNeighbour, page.count == Self.pageSize { readAhead(after: row - 1 + Int64(page.count)) }
     }
     return page.isEmpty ? nil : page[Int(row - start) - 1]
+  }
+
+  private func readAhead(after row: Int64) {
+    let pending = PendingResult<[Value]>()
+    DispatchQueue.global().async { [read] in
+      pending.finish(Result { try read(row, Self.pageSize) })
+    }
+    next = pending
   }
 
   /// A row that the manifest must have.
@@ -67,7 +87,7 @@ extension ManifestReader {
     }
   }
 
-  private func page<Value>(
+  private func page<Value: Sendable>(
     after last: Int64, _ limit: Int, _ columns: String, _ decode: (ManifestRow, Database) throws -> Value
   ) throws -> [Value] {
     try read { db in

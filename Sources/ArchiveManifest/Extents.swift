@@ -44,13 +44,19 @@ package struct Extents: Sendable, Equatable, Sequence {
     }
   }
 
-  package func makeIterator() -> AnyIterator<Extent> {
-    var index = -1
-    return AnyIterator {
+  package struct Iterator: IteratorProtocol {
+    fileprivate let extents: Extents
+    private var index = -1
+
+    fileprivate init(_ extents: Extents) { self.extents = extents }
+
+    package mutating func next() -> Extent? {
       defer { index += 1 }
-      return index < 0 ? first : index < others.count ? others[index] : nil
+      return index < 0 ? extents.first : index < extents.others.count ? extents.others[index] : nil
     }
   }
+
+  package func makeIterator() -> Iterator { Iterator(self) }
 
   /// The pieces of a range of the content.
   package func pieces(_ range: Range<UInt64>) -> [Extent] {
@@ -77,7 +83,7 @@ package struct Extents: Sendable, Equatable, Sequence {
   ///   - offset: where the member's content starts in the tar stream that is being written.
   package func replacing(_ ranges: [Range<UInt64>], by offset: UInt64, size: UInt64) -> Extents {
     var result = Extents()
-    let rest = makeIterator()
+    var rest = makeIterator()
     var (current, start) = (rest.next(), UInt64(0))
     // Adds what is here up to a position; both only grow.
     func keep(_ range: Range<UInt64>) {

@@ -216,12 +216,12 @@ package final class Manifest {
 }
 
 /// The rows of all manifests of a chain at once, in the order of the paths: of each path that of the newest manifest.
-private struct MergedRows<Value> {
+private struct MergedRows<Value: Sendable> {
   private let manifest: Manifest
   private let rows: [EntryRows<Value>]
   private let path: (Value) -> ContainerPath
-  /// The next row of each manifest, and its number.
-  private var heads: [(row: Int64, value: Value?)] = []
+  /// The next row of each manifest, and its number; nil at the end.
+  private var heads: [(row: Int64, path: ContainerPath, value: Value)?] = []
 
   init(_ manifest: Manifest, _ rows: [EntryRows<Value>], by path: @escaping (Value) -> ContainerPath) {
     (self.manifest, self.rows, self.path) = (manifest, rows, path)
@@ -231,16 +231,14 @@ private struct MergedRows<Value> {
   mutating func next(
     own: (Int, Value) throws -> Void = { _, _ in }
   ) throws -> (part: Int, row: Int64, value: Value)? {
-    if heads.isEmpty { heads = try rows.map { (1, try $0.value(1)) } }
-    while let (part, row, value) = newest() {
-      let found = path(value)
-      for other in heads.indices {
-        guard let head = heads[other].value, path(head) == found else { continue }
-        try own(other, head)
-        let next = heads[other].row + 1
-        heads[other] = (next, try rows[other].value(next))
-        if let value = heads[other].value, path(value) <= found {
-          throw manifest.parts[other].wrong("entries out of order (\(path(value)))")
+    if heads.isEmpty { heads = try rows.map { try Self.head(1, of: $0, path) } }
+    while let part = newest(), let (row, found, value) = heads[part] {
+      for other in part..<heads.count {
+        guard let head = heads[other], other == part || head.path == found else { continue }
+        try own(other, head.value)
+        heads[other] = try Self.head(head.row + 1, of: rows[other], path)
+        if let next = heads[other], next.path <= found {
+          throw manifest.parts[other].wrong("entries out of order (\(next.path))")
         }
       }
       if !manifest.isRemoved(found, byPartBefore: part) { return (part, row, value) }
@@ -248,14 +246,19 @@ private struct MergedRows<Value> {
     return nil
   }
 
-  private func newest() -> (part: Int, row: Int64, value: Value)? {
-    var found: (part: Int, row: Int64, value: Value)?
+  private static func head(
+    _ row: Int64, of rows: EntryRows<Value>, _ path: (Value) -> ContainerPath
+  ) throws -> (row: Int64, path: ContainerPath, value: Value)? {
+    try rows.value(row).map { (row, path($0), $0) }
+  }
+
+  /// The first manifest of those that have the first path.
+  private func newest() -> Int? {
+    var first: Int?
     for (part, head) in heads.enumerated() {
-      if let value = head.value, found.map({ path(value) < path($0.value) }) ?? true {
-        found = (part, head.row, value)
-      }
+      if let head, first.flatMap({ heads[$0] }).map({ head.path < $0.path }) ?? true { first = part }
     }
-    return found
+    return first
   }
 }
 

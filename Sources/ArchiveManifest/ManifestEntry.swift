@@ -108,18 +108,20 @@ package struct SnapshotID {
   package init() throws { hash = try SHA256() }
 
   package func add(_ entry: ManifestEntry) {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(256)
+    func field(_ field: some Collection<UInt8>) {
+      withUnsafeBytes(of: UInt64(field.count).bigEndian) { bytes += $0 }
+      bytes += field
+    }
     field(entry.path.bytes)
-    field(Array(entry.kind.rawValue.utf8))
-    field(Array(String(entry.metadata.mode, radix: 8).utf8))
-    field(Array(String(entry.size).utf8))
+    field(entry.kind.rawValue.utf8)
+    field(String(entry.metadata.mode, radix: 8).utf8)
+    field(String(entry.size).utf8)
     field(entry.digest?.bytes ?? [])
     field(entry.linkTarget ?? [])
     field(entry.hardLink?.bytes ?? [])
-    field(Array(entry.metadata.exclusionFlags.map(\.rawValue).joined(separator: ",").utf8))
-  }
-
-  private func field(_ bytes: [UInt8]) {
-    withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { hash.update($0) }
+    field(entry.metadata.exclusionFlags.map(\.rawValue).joined(separator: ",").utf8)
     bytes.withUnsafeBytes { hash.update($0) }
   }
 

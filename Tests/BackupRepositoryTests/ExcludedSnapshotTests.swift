@@ -156,4 +156,24 @@ import Testing
     _ = try Verification.run(Archive(path: report.path), data: true)
     #expect(try !Archive(path: snapshot().path).manifest.storesExcluded())
   }
+
+  /// The flags of a path that has not changed since the parent are read from that.
+  @Test func aParentsFlagsExcludeWhatHasNotChanged() throws {
+    for path in ["flagged/x", "robots", "plain"] { try lab.write(path, path) }
+    try lab.flag("flagged")
+    try ExtendedAttributes.set("user.xdg.robots.backup", Array("false".utf8), of: lab.full("robots"))
+    let rules = ["flagged": "apple-attribute @flagged", "robots": "robots-attribute @robots"]
+    func snapshot(all: Bool) throws -> SnapshotReport {
+      try lab.incremental { $0.includesExcluded = all }
+    }
+    _ = try snapshot(all: true)
+    let second = try snapshot(all: false)
+    #expect(second.header.kind == .incremental)
+    #expect(try excluded(Archive(path: second.path)) == rules)
+    #expect(try entries(Archive(path: second.path)).keys.sorted() == [".", "plain"])
+    try lab.flag("plain")
+    #expect(
+      try excluded(Archive(path: snapshot(all: false).path))
+        == rules.merging(["plain": "apple-attribute @plain"]) { first, _ in first })
+  }
 }

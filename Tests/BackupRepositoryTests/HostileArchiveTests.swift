@@ -3,6 +3,7 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -261,21 +262,21 @@ import Testing
     var handmade = try HandmadeArchive(lab)
     for name in ["a", "b", "c"] { try handmade.addFile(ContainerPath(name), "content of \(name)") }
     let part = try Archive(path: handmade.write()).parts[0]
-    let rows = part.manifest.entries()
-    var reads = 0
-    let counted = EntryRows<ManifestEntry>(part.manifest) { after, _ in
-      reads += 1
-      return try rows.value(after + 1).map { [$0] } ?? []
+    let manifest = part.manifest
+    let reads = Mutex(0)
+    let counted = EntryRows<ManifestEntry>(manifest) { after, _ in
+      reads.withLock { $0 += 1 }
+      return try manifest.entries().value(after + 1).map { [$0] } ?? []
     }
     let check = MemberCheck(part.reader.ranges, try part.allExpectedMembers(), counted)
     let offsets = try (["a", "c"] as [ContainerPath]).map { path in
       try #require(try part.manifest.entry(path)?.extents.single).offset
     }
     for offset in offsets { try check.check(contentAt: offset) }
-    let once = reads
+    let once = reads.withLock(\.self)
     #expect(once > 0)
     for round in 0..<1000 { try check.check(contentAt: offsets[round % 2] + UInt64(round % 7)) }
-    #expect(reads == once)
+    #expect(reads.withLock(\.self) == once)
   }
 
   @Test func contentThatIsNotWhatTheManifestSaysIsNotExported() throws {

@@ -50,7 +50,7 @@ import Testing
     // A file counts as unchanged when it was older than a minute at the capture before.
     try await Task.sleep(for: .seconds(61))
     for sandbox in [sandboxes.0, sandboxes.1] { try sandbox.succeed("snapshot App -r Backups") }
-    #expect(try perFile("snapshot App -r Backups") <= 3)
+    #expect(try perFile("snapshot App -r Backups") <= 2)
   }
 
   @Test func `The checks of a migration's statements are in one transaction`() throws {

@@ -39,6 +39,9 @@ package struct ContainerScan {
   /// Captures a group of files that is a directory. False when something changed meanwhile: the directory is listed again.
   package typealias Capture = (FileGroup, Directory, ContainerPath) throws -> Bool
 
+  /// The extended attributes of a path with a status, where they are known without a system call. The paths come in their order.
+  package typealias KnownAttributes = (ContainerPath, FileStatus) throws -> [ExtendedAttribute]?
+
   /// How often a directory that changes while it is captured is listed.
   private static let attempts = 10
 
@@ -51,6 +54,7 @@ package struct ContainerScan {
   private let entersExcluded: Bool
   private let deepest: Int
   private let names: TreeNames?
+  private let known: KnownAttributes?
   private let capture: Capture?
   private var isStarted = false
   /// The directories that are being scanned, from the root inwards.
@@ -64,10 +68,10 @@ package struct ContainerScan {
   ///   - names: the names to scan; by default those that each directory has when the scan reaches it.
   package init(
     _ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false, deepest: Int = .max,
-    names: TreeNames? = nil, capture: Capture? = nil
+    names: TreeNames? = nil, known: KnownAttributes? = nil, capture: Capture? = nil
   ) {
     (self.root, self.rules, self.entersExcluded) = (root, rules, entersExcluded)
-    (self.deepest, self.names, self.capture) = (deepest, names, capture)
+    (self.deepest, self.names, self.known, self.capture) = (deepest, names, known, capture)
   }
 
   /// The next entry; nil at the end.
@@ -89,14 +93,16 @@ package struct ContainerScan {
         open.removeLast()
         continue
       }
-      let entry = top.entries[top.nextEntry]
+      var entry = top.entries[top.nextEntry]
       top.nextEntry += 1
-      let path = top.path.appending(name: entry.name.bytes)
+      let path = entry.path
       if top.directory.isGroupList(entry.name) {
         let list = try top.directory.directory(entry.name)
         try enter(list, path, at: path, .none, leading: nil, mount: top.mount, unreadable)
         continue
       }
+      // A database's sidecars have the decision of the main file, which came before.
+      if case .sidecar = top.kind(of: entry) {} else { entry.attributes = try known?(path, entry.status) }
       do {
         return try scanned(entry, path, in: top)
       } catch let error as DrydockError {

@@ -4,20 +4,24 @@ import FileSystem
 
 /// A directory of a container that is being scanned: its entries, the databases that they belong to, and its cache tag.
 final class DirectoryListing {
-  /// A name, its status and its current path, if it was renamed since the names were listed.
+  /// A path, its name, its status and where it is now, if it was renamed since the names were listed.
   struct Entry {
-    var name: ContainerPath
+    var path: ContainerPath, name: ContainerPath
     var status: FileStatus
-    /// The directory that contains it, its name there, and its path in the container.
-    var directory: Directory, localName: ContainerPath, currentPath: ContainerPath
+    /// The directory that contains it and its name there; and its path there, if that is another one.
+    var directory: Directory, localName: ContainerPath, renamed: ContainerPath?
     var isMoved = false
+    var currentPath: ContainerPath { renamed ?? path }
+    /// Its extended attributes, where they are known without a system call.
+    var attributes: [ExtendedAttribute]?
 
     func attributeNames() throws -> [String] {
-      try ifPresent { try directory.attributeNames(of: localName) } ?? []
+      try attributes?.map(\.name) ?? ifPresent { try directory.attributeNames(of: localName) } ?? []
     }
 
     func attribute(_ attribute: String) throws -> [UInt8]? {
-      try ifPresent { try directory.attribute(attribute, of: localName) }
+      if let attributes { return attributes.first { $0.name == attribute }?.value }
+      return try ifPresent { try directory.attribute(attribute, of: localName) }
     }
 
     private func ifPresent<Value>(_ read: () throws -> Value?) throws -> Value? {
@@ -54,7 +58,7 @@ final class DirectoryListing {
   ) throws {
     (self.directory, self.path, self.decision) = (directory, path, decision)
     (self.leading, self.mount) = (leading, mount)
-    let currentPath = currentPath ?? path
+    let renamed = currentPath == path ? nil : currentPath
     var entries: [Entry] = []
     var unsettled: [ContainerPath] = []
     var tag: Exclusion?
@@ -63,63 +67,71 @@ final class DirectoryListing {
     }
     let pairs = FileGroup.pairs(among: listed.map(\.name))
     let paired = Set(pairs.flatMap { [$0, $1] })
-    for (name, inode) in listed {
-      let found = try directory.status(name)
-      let own = currentPath.appending(unchecked: name.bytes)
+    let statuses = try directory.statuses(listed.map(\.name))
+    for ((name, inode), found) in zip(listed, statuses) {
+      let path = path.appending(unchecked: name.bytes)
+      let own = renamed?.appending(unchecked: name.bytes)
       var entry = found.map {
-        Entry(name: name, status: $0, directory: directory, localName: name, currentPath: own)
+        Entry(path: path, name: name, status: $0, directory: directory, localName: name, renamed: own)
       }
       // Sidecars come and go with their database, which is captured as a whole, and so are a file and its checksum.
       if let names, let inode, found?.inode != inode, try !directory.isSidecar(name), !paired.contains(name) {
-        switch try names.find(path.appending(unchecked: name.bytes), inode: inode) {
+        switch try names.find(path, inode: inode) {
         case .at(let now, let status):
           if let home = try? names.directory(of: now) {
             entry = Entry(
-              name: name, status: status, directory: home, localName: ContainerPath(name: now.name),
-              currentPath: now, isMoved: now != own)
+              path: path, name: name, status: status, directory: home,
+              localName: ContainerPath(name: now.name),
+              renamed: now, isMoved: now != own ?? path)
           } else {
             entry = nil
-            unsettled += names.reported(path.appending(unchecked: name.bytes), seenAt: [now])
+            unsettled += names.reported(path, seenAt: [now])
           }
         case .unmoved(let status):
-          entry = Entry(name: name, status: status, directory: directory, localName: name, currentPath: own)
+          entry = Entry(
+            path: path, name: name, status: status, directory: directory, localName: name, renamed: own)
         case .gone: break
         case .unsettled(let seen):
           entry = nil
-          unsettled += names.reported(path.appending(unchecked: name.bytes), seenAt: seen)
+          unsettled += names.reported(path, seenAt: seen)
         }
       }
       guard let entry else { continue }
       entries.append(entry)
       // A tag in the root of a container that the user names is ignored.
-      if name == Exclusion.cacheTag, !path.isRoot, path.inGroup?.path.isRoot != true,
+      if name == Exclusion.cacheTag, !self.path.isRoot, self.path.inGroup?.path.isRoot != true,
         try Exclusion.isCacheTag(entry.status, entry.localName, in: entry.directory)
       {
-        tag = Exclusion(rule: .cacheTag, origin: path, detail: "\(path) has a \(Exclusion.cacheTag)")
+        tag = Exclusion(
+          rule: .cacheTag, origin: self.path, detail: "\(self.path) has a \(Exclusion.cacheTag)")
       }
     }
     self.tag = tag
-    let files = Set(entries.lazy.filter { $0.status.type == .file }.map(\.name))
-    for entry in entries where entry.status.type == .file {
+    let files = entries.lazy.filter { $0.status.type == .file }
+    // By name, not by existence: a sidecar that the app removes and recreates must not be stored as a separate file, which
+    // would corrupt the captured main file.
+    let sidecars = Dictionary(
+      grouping: files.compactMap { file in
+        DatabaseUnit.main(ofSidecar: file.name).map { (name: file.name, main: $0) }
+      }, by: \.main)
+    for entry in files {
       let name = entry.name
       // A file that is removed or cannot be opened is reported when it is read.
       guard
         let unit = try? entry.directory.databaseUnit(
           entry.localName, status: entry.status,
-          isNamed: !databases.isEmpty && databases.contains(path.appending(unchecked: name.bytes)),
-          among: entry.isMoved ? nil : files)
+          isNamed: !databases.isEmpty && databases.contains(entry.path),
+          mayHaveSidecars: entry.isMoved || sidecars[name] != nil)
       else { continue }
       // The files of a moved database may or may not have been moved yet.
-      if entry.isMoved { unsettled += [path.appending(unchecked: name.bytes), entry.currentPath] }
+      if entry.isMoved { unsettled += [entry.path, entry.currentPath] }
       units[name] = unit
-      // By name, not by existence: a sidecar that the app removes and recreates must not be stored as a separate file, which
-      // would corrupt the captured main file.
-      for sidecar in DatabaseFormat.sidecarSuffixes.map(name.withSuffix) where files.contains(sidecar) {
-        owners[sidecar] = name
-      }
+      for sidecar in sidecars[name] ?? [] { owners[sidecar.name] = name }
       if let external = unit.externalData { owners[external] = name }
     }
-    groups = FileGroup.find(pairs, files: files, found: Set(entries.map(\.name))) {
+    groups = FileGroup.find(
+      pairs, files: Array(files.map(\.name)), found: Set(entries.map(\.name))
+    ) {
       [units, owners] in units[$0] != nil || owners[$0] != nil
     }
     let lost = Set(unsettled)
@@ -172,12 +184,14 @@ final class DirectoryListing {
   func decision(
     of name: ContainerPath, _ entry: Entry?, type: FileType, _ rules: ExclusionRules
   ) throws -> Decision {
-    let sidecarOwner = DatabaseUnit.main(ofSidecar: name).flatMap { units[$0]?.main }
-    let owner = owners[name] ?? (entry == nil ? sidecarOwner : nil)
+    let owner =
+      owners[name]
+      ?? (entry == nil ? DatabaseUnit.main(ofSidecar: name).flatMap { units[$0]?.main } : nil)
     var above = decision
     if above.exclusion == nil, above.unit == nil, name != Exclusion.cacheTag { above.exclusion = tag }
     guard let owner else {
-      return try rules.decision(of: path.appending(unchecked: name.bytes), type, entry, above: above)
+      let path = entry?.path ?? path.appending(unchecked: name.bytes)
+      return try rules.decision(of: path, type, entry, above: above)
     }
     let main = path.appending(unchecked: owner.bytes)
     var decision = try rules.decision(of: main, .file, self[owner], above: above)

@@ -22,7 +22,7 @@ package struct FileGroup: Sendable {
   ///   - found: those that were found.
   ///   - isOfDatabase: whether a file belongs to an SQLite database.
   static func find(
-    _ pairs: [(ContainerPath, ContainerPath)], files: Set<ContainerPath>,
+    _ pairs: [(ContainerPath, ContainerPath)], files: [ContainerPath],
     found: @autoclosure () -> Set<ContainerPath>, isOfDatabase: (ContainerPath) -> Bool
   ) -> [ContainerPath: FileGroup] {
     if isDirectory(files.lazy.map(\.bytes)) {
@@ -32,6 +32,7 @@ package struct FileGroup: Sendable {
     }
     if pairs.isEmpty { return [:] }
     var groups: [ContainerPath: FileGroup] = [:]
+    let files = Set(files)
     let others = found().subtracting(files)
     for (name, sum) in pairs where !others.contains(name) && !others.contains(sum) && !isOfDatabase(name) {
       let group = FileGroup(

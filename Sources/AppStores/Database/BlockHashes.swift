@@ -1,5 +1,6 @@
 import Cryptography
 import FileSystem
+import Synchronization
 
 /// The hashes of a content's blocks, in order: the first 16 bytes of each block's SHA-256. A database's blocks are its pages.
 ///
@@ -109,10 +110,12 @@ package struct BlockHasher {
       rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(header.count))
     }
     while !rest.isEmpty {
-      let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(blocks.blockSize - filled))
-      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
-      if piece.count == blocks.blockSize {
-        blocks.append(try SHA256.hash(piece).firstHalf)
+      let whole = filled == 0 ? rest.count / blocks.blockSize * blocks.blockSize : 0
+      let count = whole > 0 ? whole : min(blocks.blockSize - filled, rest.count)
+      let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(count))
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+      if whole > 0 {
+        try appendBlocks(of: piece)
         continue
       }
       hash.update(piece)
@@ -120,6 +123,28 @@ package struct BlockHasher {
       if filled == blocks.blockSize { try endBlock() }
     }
   }
+
+  /// Adds the hashes of whole blocks: those of a large piece are computed on all cores.
+  private mutating func appendBlocks(of bytes: UnsafeRawBufferPointer) throws {
+    let size = blocks.blockSize
+    let share = max(Self.share / size, 1) * size
+    // Read by the threads that this call waits for.
+    nonisolated(unsafe) let bytes = bytes
+    let found = Mutex<[Int: [SHA256.Half]]>([:])
+    try onAllCores(Array(stride(from: 0, to: bytes.count, by: share))) { start in
+      let hash = try SHA256()
+      let hashes = try stride(from: start, to: min(start + share, bytes.count), by: size).map { offset in
+        hash.update(UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + size]))
+        return try hash.finalize().firstHalf
+      }
+      found.withLock { $0[start] = hashes }
+    }
+    let hashes = found.withLock(\.self)
+    for start in hashes.keys.sorted() { hashes[start]?.forEach { blocks.append($0) } }
+  }
+
+  /// Bytes that one thread hashes at a time.
+  private static let share = 256 << 10
 
   /// Adds zeros. Whole blocks of them are hashed once.
   package mutating func updateZeros(_ count: UInt64) throws {

@@ -106,8 +106,8 @@ extension ContentHash {
     isDatabase: Bool, size: UInt64, read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int
   ) throws -> SHA256.Digest {
     var hash = try ContentHash(isDatabase: isDatabase, size: size)
-    // More would not be faster, and its pages would have to be mapped for each small file.
-    try readInPieces(of: 1 << 16, read: read) { try hash.update($0) }
+    // The blocks of a large piece are hashed on all cores; its pages would have to be mapped for each small file.
+    try readInPieces(of: size > wholeLimit ? 1 << 20 : 1 << 16, read: read) { try hash.update($0) }
     return try hash.finish().digest
   }
 }

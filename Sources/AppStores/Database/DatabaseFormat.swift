@@ -140,8 +140,9 @@ package struct DatabaseUnit: Hashable, Sendable {
 extension DatabaseUnit {
   /// The main file of a sidecar's name; nil for other names.
   package static func main(ofSidecar path: ContainerPath) -> ContainerPath? {
-    for suffix in DatabaseFormat.sidecarSuffixes where path.name.count > suffix.utf8.count {
-      if path.bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) {
+    let name = path.nameBytes
+    for suffix in DatabaseFormat.sidecarSuffixes where name.count > suffix.utf8.count {
+      if name.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) {
         return try? ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
       }
     }
@@ -195,16 +196,13 @@ extension Directory {
   ///
   /// - Parameters:
   ///   - isNamed: whether the configuration names it; by default judged by the path.
-  ///   - files: the files in its directory. A caller that has listed the directory saves three system calls per file.
+  ///   - mayHaveSidecars: false when a caller that has listed the directory found none: that saves three system calls.
   package func databaseUnit(
     _ main: ContainerPath, status: FileStatus, isNamed: Bool? = nil,
-    among files: Set<ContainerPath>? = nil
+    mayHaveSidecars: Bool = true
   ) throws -> DatabaseUnit? {
     guard status.type == .file else { return nil }
-    let isCandidate = DatabaseFormat.sidecarSuffixes.contains {
-      files?.contains(main.withSuffix($0)) ?? true
-    }
-    let sidecars = isCandidate ? try DatabaseUnit(main: main).refreshed(in: self).sidecars : []
+    let sidecars = mayHaveSidecars ? try DatabaseUnit(main: main).refreshed(in: self).sidecars : []
     let hasHeader =
       try DatabaseFormat.mayBeDatabase(
         size: status.size, name: isNamed ?? databases.contains(main) ? nil : main)

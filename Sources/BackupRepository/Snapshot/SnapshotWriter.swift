@@ -36,7 +36,8 @@ final class SnapshotWriter {
     )] = []
   /// What the parent's capture proves; nothing without a parent.
   let capture: CaptureTime
-  /// The parent's entry of the path that is being stored, until that is added.
+  /// The path that was compared last, and the parent's entry of it until it is added.
+  private var compared: ContainerPath?
   var earlier: ManifestEntry?
   /// The hash of the vault's file, when it is stored.
   private(set) var vaultDigest: SHA256.Digest?
@@ -77,7 +78,7 @@ final class SnapshotWriter {
   func scan() -> ContainerScan {
     ContainerScan(
       root, rules: rules, entersExcluded: options.includesExcluded, deepest: SkippedPath.deepest,
-      names: tree
+      names: tree, known: attributes
     ) { try self.groups.capture($0, in: $1, $2, isOld: self.capture.isOld) }
   }
 
@@ -97,8 +98,16 @@ final class SnapshotWriter {
 
   /// Finds the parent's entry of a path that is about to be stored.
   private func compare(_ path: ContainerPath) throws {
+    if compared == path { return }
     try removeEarlier()
-    earlier = try draft.manifest.earlier(at: path)
+    (compared, earlier) = (path, try draft.manifest.earlier(at: path))
+  }
+
+  /// The attributes that the parent has of a path, if nothing has changed since.
+  private func attributes(of path: ContainerPath, _ status: FileStatus) throws -> [ExtendedAttribute]? {
+    guard draft.parent != nil else { return nil }
+    try compare(path)
+    return earlier.flatMap { capture.isUnchanged($0, status) ? $0.metadata.attributes : nil }
   }
 
   /// Records that the path that was compared last was not stored.
@@ -370,9 +379,18 @@ final class SnapshotWriter {
     report.contentBytes += entry.hardLink == nil ? entry.size : 0
     options.progress?.set(bytes: report.contentBytes, files: report.entries)
     options.seams.stores?()
-    waiting.append((entry, digest, earlier, capture))
+    let before = earlier
     earlier = nil
+    if digest == nil, waiting.isEmpty { return try record(entry, since: before, capture) }
+    waiting.append((entry, digest, before, capture))
     try addWaiting(all: false)
+  }
+
+  private func record(
+    _ entry: ManifestEntry, since earlier: ManifestEntry?, _ capture: DatabaseCaptureState?
+  ) throws {
+    if entry.path == container.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
+    try draft.manifest.add(entry, since: earlier, capture: capture)
   }
 
   /// Adds the parent's entry of a path that did not change since; nothing of it is read.
@@ -403,8 +421,7 @@ final class SnapshotWriter {
     for (entry, digest, earlier, capture) in waiting[..<ready] {
       var entry = entry
       if let digest { entry.digest = try digest.take() }
-      if entry.path == container.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
-      try draft.manifest.add(entry, since: earlier, capture: capture)
+      try record(entry, since: earlier, capture)
     }
     waiting.removeFirst(ready)
   }
