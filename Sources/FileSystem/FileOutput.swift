@@ -71,6 +71,8 @@ package final class FileOutput {
   private var fileEnd: Int64
   private var mayBeDirect: Bool
   private var isDirect = false
+  /// Bytes that went through the page cache.
+  private var cached: UInt64 = 0
 
   /// - Parameters:
   ///   - file: its position is neither used nor moved.
@@ -166,45 +168,40 @@ package final class FileOutput {
 
   /// Writes what is left. Throws `Errno`.
   ///
-  /// - Returns: whether it went through the page cache, so that nothing may have begun to write it to the disk.
+  /// - Returns: the bytes that went through the page cache: nothing may have begun to write them to the disk.
   @discardableResult
-  package func finish() throws -> Bool {
+  package func finish() throws -> UInt64 {
     try endZeros()
-    let end = offset + Int64(filled)
-    if end - start < Self.smallestDirect { mayBeDirect = false }
-    // Whole blocks of the disk are written past the page cache; what is too much is cut off.
-    let excess = mayBeDirect ? -filled & (Self.alignment - 1) : 0
-    clear(excess)
-    filled += excess
-    if filled > 0 { try writeBlock(padding: excess) }
-    if fileEnd != end { try file.resize(to: end) }
-    (offset, fileEnd) = (end, end)
-    let wasDirect = isDirect
+    if size < Self.smallestDirect { mayBeDirect = false }
+    try writeBlock()
+    if fileEnd != offset { try file.resize(to: offset) }
+    fileEnd = offset
     endDirect()
     try written?(size)
-    return !wasDirect
+    return cached
   }
 
-  /// - Parameter padding: bytes at the end of the block that are there for the alignment alone.
-  private func writeBlock(padding: Int = 0) throws {
+  private func writeBlock() throws {
     if filled == 0 { return }
     if mayBeDirect, !isDirect {
       isDirect =
         block.patience != .zero && offset % Int64(Self.alignment) == 0 && file.bypassCache(true)
       mayBeDirect = isDirect
     }
-    if isDirect, filled % Self.alignment != 0 { endDirect() }
     var rest = block.memory[..<filled]
-    while rest.count > padding {
-      let piece = UnsafeRawBufferPointer(
-        rebasing: isDirect ? rest : rest.dropLast(padding).prefix(Self.pieceSize))
+    while !rest.isEmpty {
+      // What is behind the disk's last whole block. Written past the page cache with padding, it would have to be cut off: the
+      // kernel reads that block again for it.
+      if isDirect, rest.count < Self.alignment { endDirect() }
+      let count = isDirect ? rest.count & ~(Self.alignment - 1) : min(rest.count, Self.pieceSize)
+      let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(count))
       do {
         let count = try isDirect ? writeDirect(piece) : file.write(toAbsoluteOffset: offset, piece)
+        if !isDirect { cached += UInt64(count) }
         offset += Int64(count)
         rest = rest.dropFirst(count)
       } catch let error as Errno where isDirect && error != .ioError {
-        // The file system wants another alignment or none of it at all, or has no room for the padding. What is not due to
-        // that fails again.
+        // The file system wants another alignment or none of it at all. What is not due to that fails again.
         endDirect()
       }
     }

@@ -56,9 +56,9 @@ package final class StageFile {
   }
 
   func finish() throws {
-    let isCached = try DrydockError.translating("cannot write the staged file", path) { try output.finish() }
+    let cached = try DrydockError.translating("cannot write the staged file", path) { try output.finish() }
     // The disk is at work while the next files are made. Many small ones are better written together.
-    if isCached, output.size >= 64 << 10 { file.beginWriting() }
+    if cached >= 64 << 10 { file.beginWriting() }
   }
 
   func close() {
