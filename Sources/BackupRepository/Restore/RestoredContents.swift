@@ -98,8 +98,8 @@ struct ContentPlace: Sendable {
 
   /// A group of fewer bytes is not worth a thread: it would only decode frames that the next one decodes again.
   private static let smallestGroup: UInt64 = 16 << 20
-  /// Making a file takes as long as reading some bytes.
-  private static let cost: UInt64 = 4096
+  /// Making a file takes as long as reading and writing so many bytes.
+  private static let cost: UInt64 = 64 << 10
 
   /// The numbers of contents that follow each other in the archives, in as many groups as keep all cores busy to the end; the
   /// largest groups first.
