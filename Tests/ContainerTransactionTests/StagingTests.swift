@@ -434,6 +434,15 @@ private struct Model {
     #expect(later.withLock { $0 })
   }
 
+  @Test(
+    "Two stages have different names: ext4 would place folders of the same names where others were removed")
+  func names() throws {
+    let folder = try TemporaryDirectory()
+    let directory = try Directory(folder.path)
+    let names = (0..<4).map { _ in Stage(directory, foldsNames: false).newName() }
+    #expect(Set(names).count == 4)
+  }
+
   @Test("A reason has no advice")
   func reasons() {
     let error = DrydockError.system("cannot write", "/made-up", .noSpace)

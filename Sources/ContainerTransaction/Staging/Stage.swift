@@ -14,7 +14,9 @@ final class Stage {
 
   let directory: Directory
   var overlay = Overlay()
-  private var count: UInt32 = 0
+  /// Of the last name. ext4 places folders by their names: under the same ones as the last time, new files would come where
+  /// the last ones were removed, which ``Directory/spreadDirectories()`` is to prevent.
+  private var count = UInt32.random(in: 0..<1 << 31)
   private var writing: [PendingResult<Void>] = []
   private let foldsNames: Bool
 
