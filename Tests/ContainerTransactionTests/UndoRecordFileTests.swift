@@ -21,6 +21,21 @@ import Testing
     #expect(try UndoRecord(in: folder).changes.map(\.path) == changes.map(\.path))
   }
 
+  @Test(arguments: [.beside, .inside] as [StateDirectory.Place])
+  func `Where it cannot be written, nothing is changed`(_ place: StateDirectory.Place) throws {
+    var sandbox = try Sandbox(files: ["a": "one"])
+    sandbox.isScratch = true
+    let before = try sandbox.listing()
+    expectError(.io, "cannot create") {
+      try sandbox.run(commit: place) { staged in
+        try staged.write([1], to: "a")
+        try staged.stage.directory.createDirectory(UndoRecord.file)
+      }
+    }
+    expectNone(try sandbox.listing().changes(from: before))
+    #expect(try sandbox.stages().isEmpty)
+  }
+
   @Test func itKnowsWhatItTouches() throws {
     let node = NodeRecord(
       type: .file, metadata: FileMetadata(mode: 0o600, user: 0, group: 0, modified: 0, attributes: []),

@@ -1,5 +1,6 @@
 import AppContainer
 import AppStores
+import Dispatch
 import DrydockErrors
 import FileSystem
 
@@ -23,6 +24,8 @@ struct Commit {
   let creates: Bool
   /// Directories that Drydock itself has open besides those of the commit.
   let own: [Directory]
+  /// The undo record and the index, which another thread writes while what replaces the container is prepared: both take as long.
+  private let records = PendingResult<Void>()
 
   var transaction: TransactionID { undo.transaction }
   /// Whether to search for processes that have open what is replaced: no other process uses a scratch container.
@@ -38,6 +41,8 @@ struct Commit {
     try flags.apply(to: undo.changes)
     let place = state.place == .beside ? try exchangedPlace() : .root
     try writeRecoveryFiles(place)
+    // Nothing may be written into a folder that is being removed.
+    defer { _ = try? records.take() }
     try staged.stage.finishWriting()
     let locks = try CommitLocks(undo.changes, staged)
     return try withExtendedLifetime(locks) {
@@ -59,6 +64,7 @@ struct Commit {
     _ locks: CommitLocks, directories isReplaced: (ContainerPath) -> Bool, check: () throws -> Void = {}
   ) throws -> OpenFileSearch {
     try faults.reach(.treeBuilt)
+    try records.take()
     try folder.syncFileSystem()
     try faults.reach(.synced)
     try revalidate()
@@ -136,16 +142,21 @@ struct Commit {
     for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, transaction, state) }
   }
 
-  /// What a recovery needs goes to disk before the tree takes the staged files away.
+  /// Writes what a recovery needs. Copies are made before the tree takes the staged files away.
   private func writeRecoveryFiles(_ place: ContainerPath) throws {
     for change in undo.changes {
       guard let copy = change.settingsAfter else { continue }
       let location = staged.location(of: change.path)
       try location.directory.copyContents(of: location.path, to: copy, in: folder)
     }
-    try undo.write(in: folder)
-    // After an exchange only what it replaced is compared.
-    try index?.write(to: folder, below: place)
+    DispatchQueue.global().async { [undo, index, folder, records] in
+      records.finish(
+        Result {
+          try undo.write(in: folder)
+          // After an exchange only what it replaced is compared.
+          try index?.write(to: folder, below: place)
+        })
+    }
   }
 }
 
