@@ -41,7 +41,7 @@ import Testing
       return Double(many - few) / Double(Self.many - Self.few)
     }
     #expect(try perFile("snapshot App -r Backups") <= 9)
-    #expect(try perFile("restore -r Backups latest New") <= 11)
+    #expect(try perFile("restore -r Backups latest New") <= 10)
     for sandbox in [sandboxes.0, sandboxes.1] { try sandbox.succeed("baseline App -m Settings --to 0") }
     // An exchange links each file into the new tree, and removes it from the old one.
     #expect(try perFile("migrate App -m Settings --no-snapshot") <= 12)

@@ -54,12 +54,16 @@ struct TreeBuilder {
     return tree
   }
 
-  /// - Parameter live: the live directory of the same path, nil when there is none.
-  private mutating func fill(_ target: Directory, _ path: ContainerPath, live: Directory?) throws {
+  /// - Parameters:
+  ///   - live: the live directory of the same path, nil when there is none.
+  ///   - hasFiles: whether it was the folder of its files in the stage.
+  private mutating func fill(
+    _ target: Directory, _ path: ContainerPath, live: Directory?, hasFiles: Bool = false
+  ) throws {
     made.append(path)
     guard let live, !touched.contains(path) else {
       for child in try staged.children(of: path) where !staged.live.isGroupList(child) {
-        try place(child, in: target, live: live)
+        try place(child, in: target, live: live, hasFiles: hasFiles)
       }
       return
     }
@@ -104,11 +108,14 @@ struct TreeBuilder {
     }
   }
 
-  private mutating func place(_ child: ContainerPath, in target: Directory, live: Directory?) throws {
+  private mutating func place(
+    _ child: ContainerPath, in target: Directory, live: Directory?, hasFiles: Bool
+  ) throws {
     let name = ContainerPath(name: child.name)
     let node = staged.stage.overlay[child]
     if case .removed = node { return }
     if case .inode(let inode) = node {
+      if hasFiles, staged.stage.overlay.isInFolder(inode, at: child) { return }
       let source = try stage.location(of: inode.name)
       return try source.directory.rename(source.name, in: target, to: name)
     }
@@ -118,9 +125,10 @@ struct TreeBuilder {
       if let file = try Self.link(name, of: child.parent, live, target, status) { linked.append(file) }
       return
     }
-    try target.createDirectory(name)
+    let isMoved = try staged.stage.moveFolder(of: child, to: target, as: name)
+    if !isMoved { try target.createDirectory(name) }
     let liveChild = status?.type == .directory ? try live?.directory(name) : nil
-    try fill(target.directory(name), child, live: liveChild)
+    try fill(target.directory(name), child, live: liveChild, hasFiles: isMoved)
   }
 }
 

@@ -9,6 +9,8 @@ import FileSystem
 final class Stage {
   /// A stage of more bytes than this takes the disk a while.
   static let largeSize: UInt64 = 64 << 20
+  /// Files of a new directory that are worth a folder of their own: to move each one takes longer than to make it.
+  static let largeDirectory = 32
   /// For fewer bytes the page cache finds memory in less time than the disk answers.
   static let cachedSize: UInt64 = 512 << 20
 
@@ -51,6 +53,20 @@ final class Stage {
       .noSpace,
       "staging \(path) needs \(size) bytes and \(free) are free here; free some space and run it again",
       path: directory.path)
+  }
+
+  /// Moves the folder with the files of a new directory into a tree, as that directory. Where a file in it is not to be there any
+  /// more, or has another name than it was given, the folder stays.
+  ///
+  /// - Returns: whether there was such a folder, and it was moved.
+  func moveFolder(of path: ContainerPath, to target: Directory, as name: ContainerPath) throws -> Bool {
+    guard let folder = overlay.folders[path].map(Self.name) else { return false }
+    for file in try directory.directory(folder).names() {
+      let path = path.appending(name: file)
+      guard case .inode(let inode) = overlay[path], overlay.isInFolder(inode, at: path) else { return false }
+    }
+    try directory.rename(folder, in: target, to: name)
+    return true
   }
 
   /// Writes a database's image to a new file. Returns false when the database has changed by then.
@@ -128,16 +144,34 @@ struct Overlay: Sendable {
   /// A node as it is stored: there may be a million.
   private enum Stored {
     case removed
-    /// A file that was put with many others: its place in ``made``, which is also its name, and its folder in the stage.
-    case bulk(made: UInt32, folder: UInt32, isDatabase: Bool)
+    /// A file that was put with many others: its place in ``made``, and where it is in the stage.
+    case bulk(made: UInt32, Folder, isDatabase: Bool)
     /// Its place in ``others``.
     case other(UInt32)
+  }
+
+  /// A folder of the stage with files that were put together.
+  enum Folder {
+    /// The files' names are the places in ``Overlay/made``.
+    case group(UInt32)
+    /// The files are those of a new directory, under their own names.
+    case directory(UInt32)
+
+    /// The name in the stage of a file that is to be at a path.
+    func name(_ made: UInt32, _ path: @autoclosure () -> ContainerPath) -> ContainerPath {
+      switch self {
+      case .group(let folder): Stage.name(folder).appending(name: Stage.name(made).bytes)
+      case .directory(let folder): Stage.name(folder).appending(name: path().name)
+      }
+    }
   }
 
   private var nodes = PathTable<Stored>()
   private var others: [Node] = []
   /// What the files are that were put with many others.
   var made = NodeTable()
+  /// The folders of new directories.
+  var folders: [ContainerPath: UInt32] = [:]
   /// The former paths of what was moved, for the difference.
   var origins: [ContainerPath: ContainerPath] = [:]
   /// The `chattr` flags of directories that a rollback brings back.
@@ -155,8 +189,8 @@ struct Overlay: Sendable {
       let record = made[place]
       return .inode(
         StagedInode(
-          name: Stage.name(folder).appending(name: Stage.name(place).bytes), type: record.type,
-          digest: record.digest, made: (record.metadata, record.size, isDatabase)))
+          name: folder.name(place, path), type: record.type, digest: record.digest,
+          made: (record.metadata, record.size, isDatabase)))
     }
   }
 
@@ -183,10 +217,15 @@ struct Overlay: Sendable {
   /// Sets a file that was put with many others.
   ///
   /// - Parameters:
-  ///   - place: its record in ``made``, and its name.
+  ///   - place: its record in ``made``.
   ///   - folder: where it is in the stage.
-  mutating func set(_ place: UInt32, in folder: UInt32, isDatabase: Bool, at path: ContainerPath) {
-    nodes[path] = .bulk(made: place, folder: folder, isDatabase: isDatabase)
+  mutating func set(_ place: UInt32, in folder: Folder, isDatabase: Bool, at path: ContainerPath) {
+    nodes[path] = .bulk(made: place, folder, isDatabase: isDatabase)
+  }
+
+  /// Whether a path's inode is in the folder of its directory, under its own name.
+  func isInFolder(_ inode: StagedInode, at path: ContainerPath) -> Bool {
+    folders[path.parent].map { inode.name == Folder.directory($0).name(0, path) } ?? false
   }
 
   func children(of path: ContainerPath) -> [ContainerPath] { nodes.children(of: path) }

@@ -1,3 +1,4 @@
+import AppStores
 import Cryptography
 import DrydockErrors
 import FileSystem
@@ -82,7 +83,8 @@ extension StagedContainer {
   package typealias Filler = (Int) throws -> NewFile
 
   /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
-  /// takes. Each group is filled in its order by one thread.
+  /// takes. Each group is filled in its order by one thread, in a folder of its own; the files of a large new directory, but for
+  /// databases, in a folder that becomes that directory (``Stage/moveFolder(of:to:as:)``).
   ///
   /// - Parameters:
   ///   - paths: the path of each file by its number, best in their order. A list of a million files would be large.
@@ -91,20 +93,16 @@ extension StagedContainer {
   ///   - filler: makes what fills a group's files, from their numbers, on the group's own thread.
   /// - Throws: ``DrydockError``: the first failure, also of a filler.
   package func putFiles(
-    _ paths: some RandomAccessCollection<ContainerPath>, _ groups: [[UInt32]], size: UInt64,
+    _ paths: some RandomAccessCollection<ContainerPath> & Sendable, _ groups: [[UInt32]], size: UInt64,
     filler: @escaping @Sendable (_ group: [UInt32]) throws -> Filler
   ) throws {
     if let first = paths.first { try stage.requireSpace(size, for: first) }
-    var parent: ContainerPath?
-    for path in paths where path.parent != parent {
-      try createDirectory(path.parent)
-      parent = path.parent
-    }
     stage.directory.spreadDirectories()
+    let directories = try makeFolders(paths)
     let folders = groups.map { _ in stage.newNumber() }
-    // By the files' numbers: where each is, and whether it is a database. The number of its record is its name.
-    typealias File = (folder: UInt32, isDatabase: Bool)
-    let none: File = (0, false)
+    // By the files' numbers: where each is, and whether it is a database.
+    typealias File = (place: Overlay.Folder, isDatabase: Bool)
+    let none: File = (.group(0), false)
     let first = stage.overlay.made.reserve(paths.count)
     let made = Mutex((records: stage.overlay.made, files: Array(repeating: none, count: paths.count)))
     stage.overlay.made = NodeTable()
@@ -113,21 +111,24 @@ extension StagedContainer {
     let result = Result {
       try onAllCores(Array(zip(folders, groups)), waits: true) { number, group in
         do {
-          let folder = Stage.name(number)
-          try directory.createDirectory(folder)
-          let target = try directory.directory(folder)
+          try directory.createDirectory(Stage.name(number))
           let filler = try filler(group)
           let block = FileOutput.Block(size < Stage.cachedSize ? .never : .whileFast)
+          let target = LastDirectory(directory)
           for file in group where !hasFailed.load(ordering: .relaxed) {
-            let name = Stage.name(first + file)
             let new = try filler(Int(file))
+            // SQLite makes files beside a database.
+            let own = directories.isEmpty || new.isDatabase ? 0 : directories[Int(file)]
+            let place = own == 0 ? Overlay.Folder.group(number) : .directory(own)
+            let (folder, name) = try target.location(
+              of: place.name(first + file, paths[paths.index(paths.startIndex, offsetBy: Int(file))]))
             let metadata = try StageFile.make(
-              name, in: target, new.metadata, size: new.size, block, fill: new.fill)
+              name, in: folder, new.metadata, size: new.size, block, fill: new.fill)
             let record = NodeRecord(
               type: .file, metadata: metadata ?? new.metadata, size: new.size, digest: new.digest)
             made.withLock {
               $0.records[first + file] = record
-              $0.files[Int(file)] = (number, new.isDatabase)
+              $0.files[Int(file)] = (place, new.isDatabase)
             }
           }
         } catch {
@@ -147,7 +148,43 @@ extension StagedContainer {
     for (number, path) in paths.enumerated() {
       let file = files.files[number]
       try prepareReplacement(of: path, isLive: live.status(of: path) != nil)
-      stage.overlay.set(first + UInt32(number), in: file.folder, isDatabase: file.isDatabase, at: path)
+      stage.overlay.set(first + UInt32(number), in: file.place, isDatabase: file.isDatabase, at: path)
+    }
+  }
+
+  /// Makes the directories of files that are to be put, and a folder for each that is new and large.
+  ///
+  /// - Returns: by the files' numbers, the folders of their directories; 0 for none, and empty if there are no folders.
+  private func makeFolders(_ paths: some RandomAccessCollection<ContainerPath>) throws -> [UInt32] {
+    var folders: [ContainerPath: UInt32] = [:]
+    var (last, count): (ContainerPath?, Int) = (nil, 0)
+    for path in paths {
+      let parent = path.parent
+      if parent != last {
+        try createDirectory(parent)
+        (last, count) = (parent, 0)
+      }
+      count += 1
+      guard count == Stage.largeDirectory, stage.overlay.folders[parent] == nil,
+        try live.status(parent) == nil
+      else { continue }
+      let folder = stage.newNumber()
+      try stage.directory.createDirectory(Stage.name(folder))
+      (folders[parent], stage.overlay.folders[parent]) = (folder, folder)
+    }
+    if folders.isEmpty { return [] }
+    last = nil
+    var folder: UInt32 = 0
+    let lastLetters = Set(DatabaseFormat.sidecarSuffixes.compactMap(\.utf8.last))
+    return paths.map { path in
+      let parent = path.parent
+      if parent != last { (last, folder) = (parent, folders[parent] ?? 0) }
+      guard folder != 0, let letter = path.bytes.last, lastLetters.contains(letter | 0x20) else {
+        return folder
+      }
+      // Nothing may be beside a file that SQLite would read with it: the archive's word for what is a database is not enough.
+      let name = path.nameString.lowercased()
+      return DatabaseFormat.sidecarSuffixes.contains(where: name.hasSuffix) ? 0 : folder
     }
   }
 }
