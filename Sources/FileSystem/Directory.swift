@@ -135,14 +135,19 @@ package final class Directory: Sendable {
   ///
   /// - Parameter prefix: limits them to those that start with it.
   package func names(startingWith prefix: String = "") throws -> [[UInt8]] {
-    var names: [[UInt8]]
+    try items().map(\.name).filter { $0.starts(with: prefix.utf8) }
+  }
+
+  /// The same with their inodes; that of what is not on disk under this name is 0: of a group, and of the list of groups.
+  package func items() throws -> [NameList.Item] {
+    var items: [NameList.Item]
     if case .list(let groups) = namespace {
-      names = Array(groups.keys)
+      items = groups.keys.map { NameList.Item(name: $0, inode: 0, isDirectory: true) }
     } else {
-      names = try listing().items().map(\.name)
+      items = try listing().items()
     }
-    if case .container = namespace { names.append(ContainerPath.groups.bytes) }
-    return names.filter { $0.starts(with: prefix.utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
+    if case .container = namespace { items.append(.groupList) }
+    return items.sorted { $0.name.lexicographicallyPrecedes($1.name) }
   }
 
   /// The full path of a path below, for messages.

@@ -16,6 +16,8 @@ package struct NameList: Sendable {
     package var inode: UInt64
     /// Nil when the file system does not report the kind with the name.
     package var isDirectory: Bool?
+
+    package static let groupList = Item(name: ContainerPath.groups.bytes, inode: 0, isDirectory: true)
   }
 
   /// Lists an open directory; nil (and errno) when that fails.

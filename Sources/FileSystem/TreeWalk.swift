@@ -24,29 +24,32 @@ extension Directory {
   /// - Parameters:
   ///   - start: the directory to start in, which is not visited itself.
   ///   - unreadable: handles a directory that cannot be opened or listed; by default the error is thrown.
+  ///   - isKnown: whether a path need not be visited, by what the listing says of it; no status is read of it.
   package func walk(
     from start: ContainerPath = .root,
     unreadable: (ContainerPath, DrydockError) throws -> Void = { throw $1 },
+    except isKnown: (ContainerPath, NameList.Item) -> Bool = { _, _ in false },
     visit: (WalkEntry) throws -> WalkStep
   ) throws {
     let top = start.isRoot ? self : try directory(start)
-    try walk(top, start, mount: top.status().mount, unreadable, visit)
+    try walk(top, start, mount: top.status().mount, isKnown, unreadable, visit)
   }
 
   private func walk(
     _ directory: Directory, _ path: ContainerPath, mount: UInt64,
+    _ isKnown: (ContainerPath, NameList.Item) -> Bool,
     _ unreadable: (ContainerPath, DrydockError) throws -> Void, _ visit: (WalkEntry) throws -> WalkStep
   ) throws {
-    let names: [[UInt8]]
+    let items: [NameList.Item]
     do {
-      names = try directory.names()
+      items = try directory.items()
     } catch let error as DrydockError {
       return try unreadable(path, error)
     }
-    for bytes in names {
-      let name = ContainerPath(unchecked: bytes)
-      guard let status = try directory.status(name) else { continue }
-      let child = path.appending(unchecked: bytes)
+    for item in items {
+      let name = ContainerPath(unchecked: item.name)
+      let child = path.appending(unchecked: item.name)
+      guard !isKnown(child, item), let status = try directory.status(name) else { continue }
       if !directory.isGroupList(name) {
         let step = try visit(WalkEntry(path: child, status: status, parent: directory, name: name))
         let isReachable = status.mount == mount || directory.isGroupList(.root)
@@ -59,7 +62,7 @@ extension Directory {
         if error.code != .notFound { try unreadable(child, error) }
         continue
       }
-      try walk(opened, child, mount: status.mount, unreadable, visit)
+      try walk(opened, child, mount: status.mount, isKnown, unreadable, visit)
     }
   }
 }

@@ -28,8 +28,9 @@ struct ConcurrentChanges {
   ///
   /// - Returns: the paths that both changed.
   func run() throws -> [ContainerPath] {
-    // Usually nothing was written.
-    guard try index.firstDifference(in: old, byChangeTime: byChangeTime) != nil else { return [] }
+    // Usually nothing was written. What was written to a file that both trees have is in both.
+    let difference = try index.firstDifference(in: old, byChangeTime: byChangeTime) { !isTouched($0) }
+    if difference == nil { return [] }
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
     // Their modes may forbid what follows, so they come last.

@@ -48,13 +48,16 @@ struct TreeIndex: Sendable {
   }
 
   /// Walks a tree, links not followed, mounts not entered, Drydock's own state and the roots themselves left out.
+  ///
+  /// - Parameter isKnown: whether a path need not be visited.
   private static func walk(
-    _ root: Directory, mounted: (ContainerPath) -> Void, visit: (ContainerPath, FileStatus) -> Void
+    _ root: Directory, except isKnown: (ContainerPath, NameList.Item) -> Bool = { _, _ in false },
+    mounted: (ContainerPath) -> Void, visit: (ContainerPath, FileStatus) -> Void
   ) throws {
     let mount = try root.status().mount
     var groupMounts: [String: UInt64] = [:]
     for group in root.groups { groupMounts[group.id] = try group.root.status().mount }
-    try root.walk { entry in
+    try root.walk(except: isKnown) { entry in
       if root.isState(entry.path) { return .over }
       if root.isRoot(entry.path) { return .into }
       let own = groupMounts.isEmpty ? nil : entry.path.inGroup.flatMap { groupMounts[$0.id] }
@@ -69,11 +72,21 @@ struct TreeIndex: Sendable {
 
   /// Compares a tree with the index, and takes no memory for it.
   ///
-  /// - Parameter byChangeTime: the paths whose change time counts.
+  /// - Parameters:
+  ///   - byChangeTime: the paths whose change time counts.
+  ///   - isLinked: whether a file is one and the same in two trees, so that only its name can differ: it is looked up in the
+  ///     listing of its directory, and no status is read.
   /// - Returns: the first path that is not in both alike, or that cannot be moved any more; nil when there is none.
-  func firstDifference(in root: Directory, byChangeTime paths: Set<ContainerPath>) throws -> ContainerPath? {
+  func firstDifference(
+    in root: Directory, byChangeTime paths: Set<ContainerPath>,
+    isLinked: (ContainerPath) -> Bool = { _ in false }
+  ) throws -> ContainerPath? {
     var (known, first, immutable): (Int, ContainerPath?, ContainerPath?) = (0, nil, nil)
-    try Self.walk(root) { _ in
+    try Self.walk(root) { path, item in
+      guard isLinked(path), file(path, listed: item) != nil else { return false }
+      known += 1
+      return true
+    } mounted: { _ in
     } visit: { path, status in
       let seen = self[path]
       if seen != nil { known += 1 }
@@ -88,6 +101,14 @@ struct TreeIndex: Sendable {
       return try TreeIndex(of: root).differences(from: self, byChangeTime: paths).first ?? .root
     }
     return first ?? immutable
+  }
+
+  /// The status that a path had, without its mount and blocks, if a listing says that the same inode is there, and that it is
+  /// no directory.
+  func file(_ path: ContainerPath, listed item: NameList.Item) -> FileStatus? {
+    guard item.isDirectory == false, let seen = self[path], seen.inode == item.inode, seen.type != .directory
+    else { return nil }
+    return seen
   }
 
   /// The part below a directory, as the index of that; of a container's root without its other groups.
