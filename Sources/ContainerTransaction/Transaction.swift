@@ -270,6 +270,7 @@ package enum Transaction {
       let staged = StagedContainer(
         container, live: lock.root, stage: folder, transaction: transaction, locks: lock.databases,
         options: options)
+      staged.index = found
       prepared = staged
       let value = try body(staged)
       try options.seams.reach(.staged)

@@ -42,6 +42,9 @@ package struct ContainerScan {
   /// The extended attributes of a path with a status, where they are known without a system call. The paths come in their order.
   package typealias KnownAttributes = (ContainerPath, FileStatus) throws -> [ExtendedAttribute]?
 
+  /// The status of a file, without its mount and blocks, if it is known and the listing says that the same inode is there.
+  package typealias KnownStatus = (ContainerPath, NameList.Item) -> FileStatus?
+
   /// How often a directory that changes while it is captured is listed.
   private static let attempts = 10
 
@@ -54,7 +57,8 @@ package struct ContainerScan {
   private let entersExcluded: Bool
   private let deepest: Int
   private let names: TreeNames?
-  private let known: KnownAttributes?
+  private let attributes: KnownAttributes?
+  private let status: KnownStatus?
   private let capture: Capture?
   private var isStarted = false
   /// The directories that are being scanned, from the root inwards.
@@ -66,12 +70,16 @@ package struct ContainerScan {
   ///   - entersExcluded: whether to enter excluded directories, of which otherwise only the topmost is an entry.
   ///   - deepest: the maximum depth of directories; deeper ones are unreadable. All directories above stay open.
   ///   - names: the names to scan; by default those that each directory has when the scan reaches it.
+  ///   - attributes: spares the scan reading attributes.
+  ///   - status: spares the scan reading statuses.
   package init(
     _ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false, deepest: Int = .max,
-    names: TreeNames? = nil, known: KnownAttributes? = nil, capture: Capture? = nil
+    names: TreeNames? = nil, status: KnownStatus? = nil, attributes: KnownAttributes? = nil,
+    capture: Capture? = nil
   ) {
     (self.root, self.rules, self.entersExcluded) = (root, rules, entersExcluded)
-    (self.deepest, self.names, self.known, self.capture) = (deepest, names, known, capture)
+    (self.deepest, self.names, self.capture) = (deepest, names, capture)
+    (self.attributes, self.status) = (attributes, status)
   }
 
   /// The next entry; nil at the end.
@@ -102,7 +110,10 @@ package struct ContainerScan {
         continue
       }
       // A database's sidecars have the decision of the main file, which came before.
-      if case .sidecar = top.kind(of: entry) {} else { entry.attributes = try known?(path, entry.status) }
+      if case .sidecar = top.kind(of: entry) {
+      } else {
+        entry.attributes = try attributes?(path, entry.status)
+      }
       do {
         return try scanned(entry, path, in: top)
       } catch let error as DrydockError {
@@ -158,7 +169,7 @@ package struct ContainerScan {
       repeat {
         listing = try DirectoryListing(
           directory, path, at: current, decision, leading: leading, mount: mount, names: names,
-          databases: root.databases)
+          databases: root.databases, status: status)
         group = listing.groups.values.first.flatMap { $0.isDirectory ? $0 : nil }
         attempts += 1
       } while try group.map { try capture?($0, directory, path) == false } ?? false

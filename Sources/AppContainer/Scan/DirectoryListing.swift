@@ -52,9 +52,11 @@ final class DirectoryListing {
   ///   - currentPath: the directory's, if it was renamed.
   ///   - names: the names that it had at one moment; by default its current ones.
   ///   - databases: databases that the configuration names.
+  ///   - status: the statuses of files that are known, by what the listing says of a path.
   init(
     _ directory: Directory, _ path: ContainerPath, at currentPath: ContainerPath? = nil, _ decision: Decision,
-    leading: Set<ContainerPath>?, mount: UInt64, names: TreeNames? = nil, databases: Set<ContainerPath>
+    leading: Set<ContainerPath>?, mount: UInt64, names: TreeNames? = nil, databases: Set<ContainerPath>,
+    status: ContainerScan.KnownStatus? = nil
   ) throws {
     (self.directory, self.path, self.decision) = (directory, path, decision)
     (self.leading, self.mount) = (leading, mount)
@@ -62,21 +64,22 @@ final class DirectoryListing {
     var entries: [Entry] = []
     var unsettled: [ContainerPath] = []
     var tag: Exclusion?
-    let listed = try Self.names(directory, path, names).map {
-      (name: ContainerPath(unchecked: $0), inode: $1)
-    }
+    let (items, areCurrent) = try Self.items(directory, path, names)
+    let listed = items.map { (name: ContainerPath(unchecked: $0.name), item: $0) }
     let pairs = FileGroup.pairs(among: listed.map(\.name))
     let paired = Set(pairs.flatMap { [$0, $1] })
-    let statuses = try directory.statuses(listed.map(\.name))
-    for ((name, inode), found) in zip(listed, statuses) {
+    let statuses = try Self.statuses(of: listed, in: directory, renamed ?? path, known: status)
+    for ((name, item), found) in zip(listed, statuses) {
       let path = path.appending(unchecked: name.bytes)
       let own = renamed?.appending(unchecked: name.bytes)
       var entry = found.map {
         Entry(path: path, name: name, status: $0, directory: directory, localName: name, renamed: own)
       }
       // Sidecars come and go with their database, which is captured as a whole, and so are a file and its checksum.
-      if let names, let inode, found?.inode != inode, try !directory.isSidecar(name), !paired.contains(name) {
-        switch try names.find(path, inode: inode) {
+      if let names, !areCurrent, item.inode != 0, found?.inode != item.inode, try !directory.isSidecar(name),
+        !paired.contains(name)
+      {
+        switch try names.find(path, inode: item.inode) {
         case .at(let now, let status):
           if let home = try? names.directory(of: now) {
             entry = Entry(
@@ -139,20 +142,32 @@ final class DirectoryListing {
     self.unsettled = unsettled
   }
 
-  /// The names, and the inodes that they had.
-  private static func names(
+  /// The names, and whether they are those that the directory has now.
+  private static func items(
     _ directory: Directory, _ path: ContainerPath, _ names: TreeNames?
-  ) throws -> [([UInt8], UInt64?)] {
+  ) throws -> (items: [NameList.Item], areCurrent: Bool) {
     // The files of a directory that is one group are captured when it is listed.
-    guard let listed = names?.names(in: path), !FileGroup.isDirectory(listed.lazy.map(\.name)) else {
-      return try directory.names().map { ($0, nil) }
+    guard var items = names?.names(in: path), !FileGroup.isDirectory(items.lazy.map(\.name)) else {
+      return (try directory.items(), true)
     }
-    var items: [([UInt8], UInt64?)] = listed.map { ($0.name, $0.inode) }
     if directory.isGroupList(.groups) {
-      items.append((ContainerPath.groups.bytes, nil))
-      items.sort { $0.0.lexicographicallyPrecedes($1.0) }
+      items.append(.groupList)
+      items.sort { $0.name.lexicographicallyPrecedes($1.name) }
     }
-    return items
+    return (items, false)
+  }
+
+  private static func statuses(
+    of listed: [(name: ContainerPath, item: NameList.Item)], in directory: Directory, _ path: ContainerPath,
+    known: ContainerScan.KnownStatus?
+  ) throws -> [FileStatus?] {
+    guard let known else { return try directory.statuses(listed.map(\.name)) }
+    var statuses = listed.map { known(path.appending(unchecked: $0.name.bytes), $0.item) }
+    let others = statuses.indices.filter { statuses[$0] == nil }
+    for (index, status) in zip(others, try directory.statuses(others.map { listed[$0].name })) {
+      statuses[index] = status
+    }
+    return statuses
   }
 
   subscript(name: ContainerPath) -> Entry? { entries.first { $0.name == name } }

@@ -50,18 +50,24 @@ struct LiveComparison {
   mutating func compare(_ entry: ManifestEntry, _ present: ScannedEntry.Kind?) throws -> Result {
     // Another name of a file is compared with what is at its first one.
     if present == nil && entry.kind == .file { return .other }
-    guard let present, let status = try directories.status(of: entry.path),
-      try hasContent(of: entry, present, status)
-    else {
+    guard let present, let status = try directories.status(of: entry.path) else {
       replaced[entry.path] = ()
       return .other
     }
-    let place = try directories.location(of: entry.path)
-    let metadata = try place.directory.metadata(place.name, status)
-    var isSame = try isEqual(metadata, to: entry)
-    var result = Result.same
-    if !isSame, !keepsSetID, entry.metadata.givesRights, try isEqual(metadata, to: entry.withoutRights()) {
-      (isSame, result) = (true, .sameWithoutRights)
+    let isUnchanged = capture?.isUnchanged(entry, status) ?? false
+    guard try hasContent(of: entry, present, status, isUnchanged) else {
+      replaced[entry.path] = ()
+      return .other
+    }
+    // Attributes set a file's change time as its content does.
+    var (isSame, result) = (isUnchanged && entry.kind == .file, Result.same)
+    if !isSame {
+      let place = try directories.location(of: entry.path)
+      let metadata = try place.directory.metadata(place.name, status)
+      isSame = try isEqual(metadata, to: entry)
+      if !isSame, !keepsSetID, entry.metadata.givesRights, try isEqual(metadata, to: entry.withoutRights()) {
+        (isSame, result) = (true, .sameWithoutRights)
+      }
     }
     if let first = entry.hardLink {
       // It gets the inode that its first name gets.
@@ -96,7 +102,7 @@ struct LiveComparison {
   }
 
   private func hasContent(
-    of entry: ManifestEntry, _ present: ScannedEntry.Kind, _ status: FileStatus
+    of entry: ManifestEntry, _ present: ScannedEntry.Kind, _ status: FileStatus, _ isUnchanged: Bool
   ) throws -> Bool {
     switch (entry.kind, present) {
     case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
@@ -118,18 +124,16 @@ struct LiveComparison {
     case (.rawDatabase, .sidecar(let main)) where replaced[main] != nil: return false
     case (.file, .file), (.file, .database), (.rawDatabase, .file), (.rawDatabase, .database),
       (.rawDatabase, .sidecar):
-      return try hasBytes(of: entry, status)
+      return try hasBytes(of: entry, status, isUnchanged)
     default: return false
     }
   }
 
-  private func hasBytes(of entry: ManifestEntry, _ status: FileStatus) throws -> Bool {
+  private func hasBytes(of entry: ManifestEntry, _ status: FileStatus, _ isUnchanged: Bool) throws -> Bool {
     if let first = entry.hardLink, try staged.live.status(first)?.identity != status.identity { return false }
     guard status.size == entry.size else { return false }
-    if let capture {
-      if capture.isUnchanged(entry, status) { return true }
-      if let digest = entry.digest, committed.hasContent(digest, status) { return true }
-    }
+    if isUnchanged { return true }
+    if let digest = entry.digest, committed.hasContent(digest, status) { return true }
     return try ContentHash.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
   }
 }
@@ -144,7 +148,8 @@ struct LivePaths {
   private(set) var externalData: Set<ContainerPath> = []
 
   init(_ staged: StagedContainer) throws {
-    var scan = ContainerScan(staged.live, rules: ExclusionRules(staged.container), entersExcluded: true)
+    var scan = ContainerScan(
+      staged.live, rules: ExclusionRules(staged.container), entersExcluded: true, status: staged.fileSeen)
     while let entry = try scan.nextEntry() {
       switch entry.kind {
       case .file: types[entry.path] = .file

@@ -78,7 +78,7 @@ final class SnapshotWriter {
   func scan() -> ContainerScan {
     ContainerScan(
       root, rules: rules, entersExcluded: options.includesExcluded, deepest: SkippedPath.deepest,
-      names: tree, known: attributes
+      names: tree, attributes: attributes
     ) { try self.groups.capture($0, in: $1, $2, isOld: self.capture.isOld) }
   }
 

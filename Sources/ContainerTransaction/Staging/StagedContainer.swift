@@ -23,6 +23,8 @@ package class StagedContainer {
   let liveContainer: LiveContainer
   /// The side that is written.
   let stage: Stage
+  /// The live container as a transaction saw it when it began: the commit finds every later change. Nil in a dry run.
+  var index: TreeIndex?
   /// Whether databases keep a copy of what they were before their first change, for a difference of rows.
   let keepsBefore: Bool
   /// Files of the stage with these copies.
@@ -78,6 +80,12 @@ package class StagedContainer {
 
   /// The live root, open and locked.
   package var live: Directory { liveContainer.root }
+
+  /// The status that a live file had when the transaction began, without its mount and blocks, if a listing says that the same
+  /// inode is there.
+  package func fileSeen(_ path: ContainerPath, listed item: NameList.Item) -> FileStatus? {
+    index?.file(path, listed: item)
+  }
 
   /// Says that a secret was moved into the vault: all that the undo log keeps of this transaction and of earlier ones is sealed.
   ///
