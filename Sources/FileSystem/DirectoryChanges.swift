@@ -151,10 +151,10 @@ extension Directory {
   /// Removes a path and everything below it. A mount below it is an error, found before anything is removed; a missing path
   /// is not.
   ///
-  /// - Parameter removeFiles: removes the files and links of a directory, which is at a path; called on all cores.
+  /// - Parameter removeFiles: removes files and links of a directory, which is at a path; called on all cores.
   package func removeTree(
     _ path: ContainerPath,
-    removeFiles: @Sendable ([ContainerPath], Directory, ContainerPath) throws -> Void = {
+    removeFiles: @Sendable (ArraySlice<ContainerPath>, Directory, ContainerPath) throws -> Void = {
       names, directory, _ in
       for name in names { try directory.removeFile(name, missingIsFine: true) }
     }
@@ -162,10 +162,9 @@ extension Directory {
     guard let status = try status(path) else { return }
     guard status.type == .directory else { return try removeFile(path, missingIsFine: true) }
     let directories = try openForRemoval(path, mount: self.status().mount)
-    // The kernel removes the files of one directory one after the other, those of two directories in parallel.
     try onAllCores(directories) { path in
       let directory = try self.directory(path)
-      try removeFiles(directory.namesByKind().others, directory, path)
+      try onAllCores(partsOf: directory.namesByKind().others) { try removeFiles($0, directory, path) }
     }
     for directory in directories.reversed() { try removeDirectory(directory) }
   }

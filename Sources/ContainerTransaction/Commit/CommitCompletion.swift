@@ -128,7 +128,7 @@ struct CommitCompletion {
     for (tree, root) in [(Commit.tree, ContainerPath.root)] + groups.map({ ($0.tree, .group($0.id)) }) {
       let twin = try live.directory(root)
       unchanged += try files.removeTree(tree, in: folder, linkedInto: twin) { status, name in
-        try status.links == 1 && takeUnknown(name.rebased(from: .root, to: root), status.inode)
+        try takeUnknown(name.rebased(from: .root, to: root), status.inode)
       }
     }
     let conflicts = found.withLock { $0.kept.sorted() }

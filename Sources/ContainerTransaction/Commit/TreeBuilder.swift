@@ -37,14 +37,13 @@ struct TreeBuilder {
     (made, untouched) = ([], [])
     try fill(tree, root, live: live.directory(root))
     let own = { @Sendable (path: ContainerPath) in path.rebased(from: root, to: .root) }
-    // Two threads do not wait for each other in different directories.
     let files = Mutex<[CommittedFile]>([])
     try onAllCores(untouched) { path in
       let (source, target) = try (live.directory(path), tree.directory(own(path)))
-      let linked = try source.namesByKind().others.compactMap {
-        try Self.link($0, of: path, source, target)
+      try onAllCores(partsOf: source.namesByKind().others) { names in
+        let linked = try names.compactMap { try Self.link($0, of: path, source, target) }
+        files.withLock { $0 += linked }
       }
-      files.withLock { $0 += linked }
     }
     linked += files.withLock { $0 }
     // The deepest first: one that may not be entered afterwards is complete by then. Flags come last, too:

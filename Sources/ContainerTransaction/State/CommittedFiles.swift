@@ -91,7 +91,7 @@ extension CommittedFiles {
 
   /// Removes an old tree whose files are linked into a new one.
   ///
-  /// - Parameter take: a file, and its path in the tree; true when it was taken out of its directory.
+  /// - Parameter take: the last name of a file, and its path in the tree; true when it was taken out of its directory.
   /// - Returns: the files that nothing else has changed since they were linked.
   func removeTree(
     _ old: ContainerPath, in folder: Directory, linkedInto new: Directory,
@@ -104,7 +104,7 @@ extension CommittedFiles {
       var found: [CommittedFile] = []
       for name in names {
         let before = try directory.status(name)
-        if let before, try take(before, own.appending(name: name.bytes)) { continue }
+        if let before, before.links == 1, try take(before, own.appending(name: name.bytes)) { continue }
         try directory.removeFile(name, missingIsFine: true)
         guard let twin, let before, var file = self[before.inode], file.last == before.changed,
           before.links == 2,
