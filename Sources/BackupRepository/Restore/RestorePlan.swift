@@ -105,22 +105,23 @@ struct RestorePlan {
 
   /// Which live paths that the archive does not have are preserved, and which removed.
   private mutating func decideLive() throws {
-    let live = live
-    try live.forEach { path, kind in
-      if let reason = scope.preservingGroup(path) {
-        preserve(path, scope.contains(path) ? reason : nil)
-      } else if isStaleSidecar(path, kind) {
+    // What is only read: a method of a value that is being changed gets a copy of it, here once for each path.
+    let plan = self
+    try plan.live.forEach { path, kind in
+      if let reason = plan.scope.preservingGroup(path) {
+        preserve(path, plan.scope.contains(path) ? reason : nil)
+      } else if plan.isStaleSidecar(path, kind) {
         changes.removals.append(path)  // rule 1
-      } else if !scope.contains(path) || live.exclusion(of: path)?.rule == .state {
+      } else if !plan.scope.contains(path) || plan.live.exclusion(of: path)?.rule == .state {
         preserve(path, nil)  // rule 7; Drydock's own state is not reported
-      } else if let reason = preserving(path, kind) {
+      } else if let reason = plan.preserving(path, kind) {
         preserve(path, reason)
-      } else if recorded.kinds[path] == nil, path == staged.container.vaultPath, kind == .file,
-        !options.keepExtra
-      {
+      } else if plan.recorded.kinds[path] != nil || kind.isSidecar {
+        return
+      } else if path == plan.staged.container.vaultPath, kind == .file, !plan.options.keepExtra {
         try decideExtraVault()
-      } else if recorded.kinds[path] == nil && !kind.isSidecar {
-        options.keepExtra ? preserve(path, nil) : changes.removals.append(path)  // rule 6
+      } else {
+        plan.options.keepExtra ? preserve(path, nil) : changes.removals.append(path)  // rule 6
       }
     }
     // Directories of something preserved are preserved too.

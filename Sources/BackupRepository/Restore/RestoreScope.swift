@@ -43,7 +43,11 @@ struct RestoreScope {
     presentGroups = Set(container.groups.map(\.id))
   }
 
-  func contains(_ path: ContainerPath) -> Bool { isInTops(path) && isInStores(path) }
+  func contains(_ path: ContainerPath) -> Bool {
+    // Most restores have none of both.
+    if tops.isEmpty, stores.isEmpty { return true }
+    return isInTops(path) && isInStores(path)
+  }
 
   private func isInTops(_ path: ContainerPath) -> Bool {
     tops.isEmpty || tops.contains { path == $0 || path.isInside($0) }
