@@ -9,3 +9,15 @@ extension Range<Int> {
     return low
   }
 }
+
+extension UnsafeRawBufferPointer {
+  /// The first of records of one width that has a number from a given one on, by which they are sorted; their count when
+  /// none has.
+  ///
+  /// - Parameter offset: where a record has its number.
+  package func firstRecord(width: Int, at offset: Int, since number: UInt64) -> Int {
+    (0..<count / width).first(since: {
+      loadUnaligned(fromByteOffset: $0 * width + offset, as: UInt64.self) >= number
+    })
+  }
+}

@@ -105,15 +105,17 @@ struct RestorePlan {
 
   /// Which live paths that the archive does not have are preserved, and which removed.
   private mutating func decideLive() throws {
-    // What is only read: a method of a value that is being changed gets a copy of it, here once for each path.
+    // What is only read: a method of a value that is being changed, or on the right of `||`, gets a copy of all of it.
     let plan = self
     try plan.live.forEach { path, kind in
       if let reason = plan.scope.preservingGroup(path) {
         preserve(path, plan.scope.contains(path) ? reason : nil)
       } else if plan.isStaleSidecar(path, kind) {
         changes.removals.append(path)  // rule 1
-      } else if !plan.scope.contains(path) || plan.live.exclusion(of: path)?.rule == .state {
-        preserve(path, nil)  // rule 7; Drydock's own state is not reported
+      } else if !plan.scope.contains(path) {
+        preserve(path, nil)  // rule 7
+      } else if plan.live.exclusion(of: path)?.rule == .state {
+        preserve(path, nil)  // it is not reported
       } else if let reason = plan.preserving(path, kind) {
         preserve(path, reason)
       } else if plan.recorded.kinds[path] != nil || kind.isSidecar {
@@ -135,10 +137,10 @@ struct RestorePlan {
   private func preserving(_ path: ContainerPath, _ kind: ScannedEntry.Kind) -> String? {
     if kind.isSidecar { return nil }  // rule 1: it follows its database
     let (isStored, exclusion) = (recorded.kinds[path] != nil, live.exclusion(of: path))
+    var isReplaced = isStored
+    if options.overwriteExcluded, !isStored { isReplaced = isReplacedFromAbove(path) }
     // Rule 2. An excluded path is replaced on demand, but never removed because the archive does not have it.
-    if !options.overwriteExcluded || exclusion?.rule == .state
-      || !(isStored || isReplacedFromAbove(path))
-    {
+    if !options.overwriteExcluded || exclusion?.rule == .state || !isReplaced {
       if let exclusion { return exclusion.description }
       if let exclusion = recorded.exclusion(of: path) {
         return exclusion.description + " when the archive was made"

@@ -143,9 +143,12 @@ struct RecordedPaths {
 
   /// The rule that excludes a path, or a directory above it.
   func exclusion(of path: ContainerPath) -> Exclusion? {
-    if let found = excluded[path] ?? path.ancestors.lazy.compactMap({ excluded[$0] }).first { return found }
+    let ancestors = path.ancestors
+    if let found = excluded[path] { return found }
+    for above in ancestors { if let found = excluded[above] { return found } }
     // An explicit include brings a path in below a flagged directory.
-    return kinds[path] != nil ? nil : path.ancestors.lazy.compactMap { flagged[$0] }.first
+    if flagged.isEmpty || kinds[path] != nil { return nil }
+    return ancestors.lazy.compactMap { flagged[$0] }.first
   }
 
   /// Why a path, or the directory that it is in, could not be stored.
