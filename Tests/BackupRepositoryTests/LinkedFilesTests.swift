@@ -61,6 +61,36 @@ import Testing
     #expect(try lab.compared(with: second.path) { $0.checksContents = true }.contains("a"))
   }
 
+  /// They are linked, and removed, by several threads.
+  @Test func aDirectoryOfManyFilesIsLinkedAsAWhole() throws {
+    let lab = try Lab()
+    for number in 0..<600 { try lab.write("folder/\(number)", "content") }
+    let first = try lab.incremental()
+    try change(lab, "1")
+    #expect(try lab.compared(with: first.path) == [])
+    #expect(try Directory(lab.root + "/folder").names().count == 600)
+  }
+
+  /// A restore in place does not read the attributes of files that their change times prove unchanged.
+  @Test func attributesThatWereSetSinceComeBack() throws {
+    let lab = try scene()
+    let first = try lab.incremental()
+    let paths = ["a", "folder/c", "folder/deep/d"] as [ContainerPath]
+    func metadata() throws -> [FileMetadata?] { try paths.map { try Directory(lab.root).metadata($0) } }
+    let before = try metadata()
+    // The second time after a commit that has linked them.
+    for _ in 1...2 {
+      let root = try Directory(lab.root)
+      try root.setMode(0o640, of: paths[0])
+      try root.setAttribute(ExtendedAttribute(name: "user.a", value: [1]), of: paths[1])
+      try lab.write("new", "x")
+      usleep(20_000)
+      let report = try lab.restore(first.path) { $0.transaction.seams.settling = -3600 }.value
+      #expect(report.restoredPaths == ["a", "folder/c"] && report.removed == ["new"])
+      #expect(try metadata() == before)
+    }
+  }
+
   @Test func aDatabaseWithALogIsRead() throws {
     let lab = try Lab()
     try lab.shell(

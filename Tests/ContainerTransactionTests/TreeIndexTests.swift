@@ -91,4 +91,24 @@ import Testing
     #expect(try TreeIndex(of: live).differences(from: index) == ["Library", "Library/c"])
     #expect(try index.firstDifference(in: live, byChangeTime: []) == "Library")
   }
+
+  @Test func ofALinkedFileTheNameIsLookedUp() throws {
+    let sandbox = try Sandbox(files: ["a": "a", "b": "b", "c": "c"])
+    let live = try sandbox.live()
+    let index = try TreeIndex(of: live)
+    func difference(linked: Set<ContainerPath>) throws -> ContainerPath? {
+      try index.firstDifference(in: live, byChangeTime: [], isLinked: linked.contains)
+    }
+    try sandbox.put("a", "written to")
+    #expect(try difference(linked: ["a"]) == nil && difference(linked: ["b", "c"]) == "a")
+    try sandbox.save("b", "another file")
+    #expect(try difference(linked: ["a", "b", "c"]) == "b")
+    try sandbox.put("new", "")
+    try sandbox.live().rename("c", in: live, to: "b")
+    #expect(try difference(linked: ["a", "b", "c"]) != nil)
+    let items = Dictionary(uniqueKeysWithValues: try live.items().map { (ContainerPath(name: $0.name), $0) })
+    #expect(try index.file("a", listed: #require(items["a"])) == index["a"])
+    #expect(try index.file("b", listed: #require(items["b"])) == nil)
+    #expect(try index.file("new", listed: #require(items["new"])) == nil)
+  }
 }
