@@ -139,7 +139,7 @@ let package = Package(
         "AppContainer",
         "ContainerDiff", grdb, system,
       ],
-      swiftSettings: plain),
+      swiftSettings: small),
     .target(
       name: "BackupRepository",
       dependencies: [
@@ -148,7 +148,7 @@ let package = Package(
         "ContainerTransaction",
         grdb, system,
       ],
-      swiftSettings: plain),
+      swiftSettings: small),
     .target(
       name: "DeviceBackups",
       dependencies: [
