@@ -39,7 +39,7 @@ extension AgeReader {
   static func opening(_ source: ArchiveSource, keys: AgeKeys) throws -> AgeReader? {
     guard try ArchiveEncryption.isAge(source) else { return nil }
     // One request for a whole run of frames.
-    let batch = source.isRemote ? UInt64(FetchedRuns.longest >> 16) + 2 : 1
+    let batch = source.isRemote ? UInt64(FetchedRuns.longest(in: FetchedRuns.allRoom) >> 16) + 2 : 1
     return try DrydockError.translating {
       try AgeReader(size: source.size, keys: keys, batch: batch) { try source.readExactly($0, at: $1) }
     }
@@ -47,9 +47,9 @@ extension AgeReader {
 
   /// What an age file holds, of which only the chunks that are asked for are decrypted.
   ///
-  /// - Parameter isRemote: whether the file is on a server.
-  func content(isRemote: Bool) -> ArchiveSource {
-    ArchiveSource(size: plainSize, isRemote: isRemote) { target, offset in
+  /// - Parameter requests: how many the file's source sends to a server at a time.
+  func content(requests: Int) -> ArchiveSource {
+    ArchiveSource(size: plainSize, requests: requests) { target, offset in
       try DrydockError.translating { try self.read(into: target, at: offset) }
     }
   }

@@ -35,7 +35,7 @@ package final class ArchiveReader {
     do {
       (self.source, fileSize) = (source, source.size)
       encrypted = try AgeReader.opening(source, keys: keys)
-      archive = encrypted?.content(isRemote: source.isRemote) ?? source
+      archive = encrypted?.content(requests: source.requests) ?? source
       (index, manifest, bytesReadAtOpening) = try Self.tables(archive)
     } catch let error as DrydockError {
       throw error.at(path)

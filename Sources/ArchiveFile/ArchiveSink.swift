@@ -51,7 +51,7 @@ final class ArchiveSink: @unchecked Sendable {
     guard let encryptor else { return source }
     return try DrydockError.translating {
       try AgeReader(size: source.size, writtenWith: encryptor.start) { try source.readExactly($0, at: $1) }
-    }.content(isRemote: false)
+    }.content(requests: 0)
   }
 
   /// What a signature binds, once the archive is finished; nil unless that was asked for at the beginning.

@@ -14,14 +14,17 @@ package struct ArchiveSource: Sendable {
     @Sendable (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
 
   package let size: UInt64
-  /// Whether every read takes a request to a server: then a few large ones, and several at a time, take less time.
-  package let isRemote: Bool
+  /// How many requests are sent to a server at a time; 0 when a read takes none.
+  package let requests: Int
   private let read: Read
 
   /// - Parameter read: throws `DrydockError` `.truncated` when the file ends before.
-  package init(size: UInt64, isRemote: Bool = false, read: @escaping Read) {
-    (self.size, self.isRemote, self.read) = (size, isRemote, read)
+  package init(size: UInt64, requests: Int = 0, read: @escaping Read) {
+    (self.size, self.requests, self.read) = (size, requests, read)
   }
+
+  /// Whether every read takes a request to a server: then a few large ones, and several at a time, take less time.
+  package var isRemote: Bool { requests > 0 }
 
   /// An open file, which must stay open as long as the source is used, and whose position is moved.
   ///
@@ -69,7 +72,11 @@ package struct ArchiveSource: Sendable {
 
   /// A range of the file, read into memory now, at its offsets.
   func part(_ range: Range<UInt64>) throws -> ArchiveSource {
-    let bytes = try readExactly(range.count, at: range.lowerBound)
+    // Not filled with zeros: while a server's reply is on its way, its memory is not in use yet.
+    let bytes = try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+      try read(UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: range.count), range.lowerBound)
+      count = range.count
+    }
     return ArchiveSource(size: range.upperBound) { target, offset in
       guard range.lowerBound <= offset, offset + UInt64(target.count) <= range.upperBound else {
         throw DrydockError.truncated("what was fetched does not have these bytes")

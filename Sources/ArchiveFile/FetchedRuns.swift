@@ -13,12 +13,15 @@ struct FetchedRuns {
   /// The most bytes of all runs together. One may have more: a frame is fetched as a whole.
   private var room = Self.allRoom
 
-  /// The most bytes of one request, but for a longer frame; and of all runs of one thread.
-  static let longest = 4 << 20, allRoom = 16 << 20
+  /// The most bytes of all runs of one thread: those of four frames that could not be compressed.
+  static let allRoom = 4 * Zstd.largestFrame
   private static let mostRuns = 8
 
+  /// The most bytes of one request: while one reply is read, the next ones are on their way.
+  static func longest(in room: Int) -> Int { max(room / 2, Zstd.largestFrame) }
+
   mutating func expect(_ frames: [Int], room: Int) {
-    (expected, self.room, runs, started) = (frames, room, [], 0)
+    (expected, self.room, runs, started) = (frames, max(room, Zstd.largestFrame), [], 0)
   }
 
   /// Drops what was used, and starts requests.
@@ -38,13 +41,16 @@ struct FetchedRuns {
       if !runs.isEmpty { runs.insert((number..<(number + 1), start(number..<(number + 1))), at: 0) }
     }
     var free = room - runs.reduce(0) { $0 + index.bytes(of: $1.frames).count }
+    // Reading begins after a short request.
+    var longest = runs.isEmpty ? Zstd.largestFrame : Self.longest(in: room)
     var next = runs.last.map { following($0.frames.upperBound, last) } ?? number
     while let first = next, runs.count < Self.mostRuns {
       var frames = first..<(first + 1)
       while following(frames.upperBound, last) == frames.upperBound,
         case let longer = first..<(frames.upperBound + 1),
-        index.bytes(of: longer).count <= min(Self.longest, free)
+        index.bytes(of: longer).count <= min(longest, free)
       { frames = longer }
+      longest = Self.longest(in: room)
       free -= index.bytes(of: frames).count
       guard free >= 0 || runs.isEmpty else { return }
       runs.append((frames, start(frames)))

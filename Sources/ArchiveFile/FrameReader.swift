@@ -36,7 +36,7 @@ package final class RangeReader {
       let last = min(length - 1, index.tarSize - 1 - offset) + offset
       frames += (index.frame(at: offset)...index.frame(at: last)).filter { $0 > frames.last ?? -1 }
     }
-    runs.expect(frames, room: max(FetchedRuns.allRoom / max(readers, 1), FetchedRuns.longest))
+    runs.expect(frames, room: FetchedRuns.allRoom / max(readers, 1))
   }
 
   /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
@@ -201,11 +201,11 @@ package final class RangeSource: Sendable {
   private let bytesDecoded = Atomic<UInt64>(0)
   private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
   private let jobs = DispatchGroup()
-  /// For one archive, more requests at a time take longer to begin than they save.
-  private let requests = DispatchSemaphore(value: 6)
+  private let requests: DispatchSemaphore
 
   init(_ archive: ArchiveSource, _ index: FrameIndex, path: String?) {
     (self.archive, self.index, self.path) = (archive, index, path)
+    requests = DispatchSemaphore(value: archive.requests)
   }
 
   package func reader() -> RangeReader { RangeReader(self, decodesAhead: false) }

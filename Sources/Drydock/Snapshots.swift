@@ -112,7 +112,9 @@ extension Repository {
     _ name: String = "latest", keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard,
     trusted: TrustedKeys? = nil
   ) throws -> Archive {
-    try Archive(path: find(name, keys: keys), keys: keys, limit: limit, trusted: trusted)
+    let listing = try list(keys: keys)
+    return try Archive(
+      path: listing.find(name), among: listing, keys: keys, limit: limit, trusted: trusted)
   }
 }
 

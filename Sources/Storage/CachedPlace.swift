@@ -19,8 +19,8 @@ struct CachedPlace: PlaceWrapper {
 
   func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
     let source = try base.open(file, usesCache: usesCache)
-    let ends = ArchiveEnds(file, source, usesCache ? cache : nil)
-    return ArchiveSource(size: file.size, isRemote: source.isRemote) { try ends.read(into: $0, at: $1) }
+    let ends = ArchiveEnds(file, source, usesCache ? cache : nil, isRead: !usesCache)
+    return ArchiveSource(size: file.size, requests: source.requests) { try ends.read(into: $0, at: $1) }
   }
 }
 
@@ -28,13 +28,23 @@ struct CachedPlace: PlaceWrapper {
 private final class ArchiveEnds: Sendable {
   private let file: PlaceFile, source: ArchiveSource
   private let cache: ArchiveEndsCache?
+  /// The beginning and the end; or all of a short file: what two requests would fetch is fetched with one.
+  private let ranges: [Range<UInt64>]
   private let ends = Mutex<[Range<UInt64>: [UInt8]]>([:])
 
   /// Of an encrypted archive, the beginning and the end are whole chunks of age; else its tables are there.
   private static let encryptedLength: UInt64 = 68 << 10, plainLength: UInt64 = 8 << 10
+  /// The end also has the manifest of some thousand files.
+  private static let manifestLength: UInt64 = 256 << 10
 
-  init(_ file: PlaceFile, _ source: ArchiveSource, _ cache: ArchiveEndsCache?) {
+  /// - Parameter isRead: whether the manifest is read, too, and not only the header.
+  init(_ file: PlaceFile, _ source: ArchiveSource, _ cache: ArchiveEndsCache?, isRead: Bool) {
     (self.file, self.source, self.cache) = (file, source, cache)
+    let isEncrypted = file.name.bytes.suffix(4).elementsEqual(".age".utf8)
+    let beginning = isEncrypted ? Self.encryptedLength : Self.plainLength
+    let end = isRead ? Self.manifestLength : beginning
+    ranges =
+      file.size <= beginning + end ? [0..<file.size] : [0..<beginning, (file.size - end)..<file.size]
   }
 
   func read(into target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
@@ -42,11 +52,6 @@ private final class ArchiveEnds: Sendable {
       throw DrydockError(.truncated, "the archive is shorter than expected")
     }
     let end = offset + UInt64(target.count)
-    let isEncrypted = file.name.bytes.suffix(4).elementsEqual(".age".utf8)
-    let length = isEncrypted ? Self.encryptedLength : Self.plainLength
-    // What two requests would fetch is fetched with one.
-    let ranges =
-      file.size <= 2 * length ? [0..<file.size] : [0..<length, (file.size - length)..<file.size]
     guard let range = ranges.first(where: { $0.lowerBound <= offset && end <= $0.upperBound }) else {
       return try source.readExactly(target, at: offset)
     }

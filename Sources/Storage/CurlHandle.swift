@@ -190,6 +190,8 @@ final class CurlPool: Sendable {
   /// Sets credentials, certificates and keys.
   let apply: @Sendable (CurlHandle) -> Void
   private let idle = Mutex((handles: [CurlHandle](), hasAnswered: false))
+  /// As many as are in use at a time: a connection that is closed would soon be opened again.
+  private static let mostIdle = 16
 
   init(_ scheme: String, _ options: RemoteOptions, apply: @escaping @Sendable (CurlHandle) -> Void) {
     (self.scheme, self.options, self.apply) = (scheme, options, apply)
@@ -224,7 +226,7 @@ final class CurlPool: Sendable {
   private func putBack(_ handle: CurlHandle) {
     idle.withLock {
       $0.hasAnswered = true
-      if $0.handles.count < 2 * max(options.parallelTransfers, 1) { $0.handles.append(handle) }
+      if $0.handles.count < Self.mostIdle { $0.handles.append(handle) }
     }
   }
 }

@@ -28,8 +28,9 @@ package protocol Place: Sendable {
   func file(_ name: ContainerPath) throws -> PlaceFile?
   /// Opens a file for reading, in the version that was found. Throws `DrydockError` `notFound` when it is gone.
   ///
-  /// - Parameter usesCache: whether the beginning and the end of a remote archive may come from the cache: for lists, and for
-  ///   what the next snapshot is compared with, but not for what is restored or verified.
+  /// - Parameter usesCache: whether the beginning and the end of a remote archive may come from the cache: for lists,
+  ///   for whether a key is needed, and for what the next snapshot is compared with, but not for what is restored or
+  ///   verified.
   func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource
   /// The content of a small file.
   func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8]

@@ -8,7 +8,7 @@ import Synchronization
 /// A bucket below a prefix, over S3's REST interface. Requests are signed by libcurl.
 final class S3Place: ServerPlace {
   let path: String
-  let parallelReads = 16
+  let parallelReads = 16, parallelRanges = 16
   let address: S3Address
   let options: RemoteOptions
   private let pool: CurlPool

@@ -18,7 +18,7 @@ final class SFTPPlace: ServerPlace {
   private let hasRemovedOld = Mutex(false)
 
   /// More connections take longer to open than they save.
-  let parallelReads = 4
+  let parallelReads = 4, parallelRanges = 6
 
   /// What was replaced, until the new file has its name.
   static let replacedPrefix = ".drydock-replaced-"

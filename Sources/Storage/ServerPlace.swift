@@ -6,6 +6,8 @@ import Foundation
 /// A place on a server, by what its protocol can do.
 protocol ServerPlace: Place, AnyObject {
   var options: RemoteOptions { get }
+  /// How many ranges of one file are read at a time.
+  var parallelRanges: Int { get }
 
   /// The files in a folder, sorted by name; at an SFTP server also links, directories and others.
   func files(_ folder: ContainerPath) throws -> [PlaceFile]
@@ -30,7 +32,7 @@ extension ServerPlace {
   }
 
   func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
-    ArchiveSource(size: file.size, isRemote: true) { try self.read(file, at: $1, into: $0) }
+    ArchiveSource(size: file.size, requests: parallelRanges) { try self.read(file, at: $1, into: $0) }
   }
 
   func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8] {

@@ -45,37 +45,59 @@ public final class Archive {
     acceptsGap: Bool = false
   ) throws {
     try self.init(
-      path: path, nil, keys: keys, limit: limit, trusted: trusted, acceptsGap: acceptsGap, usesCache: false)
+      path: path, among: nil as PlaceListing?, keys: keys, limit: limit, trusted: trusted,
+      acceptsGap: acceptsGap, usesCache: false)
+  }
+
+  /// - Parameter listing: of its repository, which has just been made.
+  package convenience init(
+    path: String, among listing: Repository.Listing?, keys: AgeKeys, limit: ExpansionLimit,
+    trusted: TrustedKeys?, acceptsGap: Bool = false
+  ) throws {
+    try self.init(
+      path: path, among: listing?.present, keys: keys, limit: limit, trusted: trusted, acceptsGap: acceptsGap,
+      usesCache: false)
   }
 
   /// - Parameters:
-  ///   - file: the file, when a listing of its remote place has it.
+  ///   - present: what is in its repository, if that was listed: of a remote one, it is not listed again.
   ///   - usesCache: see ``Place/open(_:usesCache:)``.
   init(
-    path: String, _ file: PlaceFile?, keys: AgeKeys, limit: ExpansionLimit = .standard, trusted: TrustedKeys?,
-    acceptsGap: Bool = false, usesCache: Bool
+    path: String, among present: PlaceListing?, keys: AgeKeys, limit: ExpansionLimit = .standard,
+    trusted: TrustedKeys?, acceptsGap: Bool = false, usesCache: Bool
   ) throws {
     let open = { (path: String, file: PlaceFile?) in
       try ArchivePart(path: path, file, keys: keys, limit: limit, trusted: trusted, usesCache: usesCache)
     }
-    var parts = [try open(path, file)]
+    var known = Places.isRemote(path) ? present : nil
+    var parts = [try open(path, known?.file(ContainerPath(lastName(path))))]
+    func find(_ parent: ID, among listing: PlaceListing) throws -> ArchivePart {
+      let place = try Places.ofFile(path).place
+      return try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: listing) {
+        name, isNamed in
+        let (path, found) = (place.full(name), try listing.file(name))
+        // Of a file with another name it is not known yet whether it is worth reading its manifest.
+        if !isNamed {
+          let source = try Places.source(path, found, usesCache: usesCache)
+          let reader = try ArchiveReader(source, path: path, keys: keys)
+          guard try ArchivePart.header(reader, path).archive == parent else { return nil }
+        }
+        return try open(path, found)
+      }
+    }
     var gap: (ID, DrydockError)?
-    var beside: (place: any Place, listing: PlaceListing)?
+    var beside: PlaceListing?
     while let parent = parts[parts.count - 1].header.parent {
       let part: ArchivePart
       do {
-        let (place, listing) = try beside ?? Self.beside(path)
-        beside = (place, listing)
-        part = try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: listing) {
-          name, isNamed in
-          let (path, found) = (place.full(name), try listing.file(name))
-          // Of a file with another name it is not known yet whether it is worth reading its manifest.
-          if !isNamed {
-            let source = try Places.source(path, found, usesCache: usesCache)
-            let reader = try ArchiveReader(source, path: path, keys: keys)
-            guard try ArchivePart.header(reader, path).archive == parent else { return nil }
-          }
-          return try open(path, found)
+        if let listing = known, let found = try? find(parent, among: listing) {
+          part = found
+        } else {
+          // Since that listing, another process may have put an archive in the place of several.
+          known = nil
+          let listing = try beside ?? Places.ofFile(path).place.list()
+          beside = listing
+          part = try find(parent, among: listing)
         }
       } catch let error as DrydockError where acceptsGap && error.meansDamage {
         gap = (parent, error)
@@ -94,11 +116,6 @@ public final class Archive {
         try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: fileSize)
       }
     }
-  }
-
-  private static func beside(_ path: String) throws -> (place: any Place, listing: PlaceListing) {
-    let place = try Places.ofFile(path).place
-    return (place, try place.list())
   }
 
   /// Finds an archive that an incremental one needs, by its id: in its directory, whatever its name is. The ids in
@@ -171,7 +188,7 @@ public final class Archive {
 
   /// How an archive is encrypted; nil when it is not.
   package static func encryption(path: String) throws -> ArchiveEncryption? {
-    try DrydockError.locating(path) { try ArchiveEncryption.of(Places.source(path)) }
+    try DrydockError.locating(path) { try ArchiveEncryption.of(Places.source(path, usesCache: true)) }
   }
 
   /// What an archive says of itself, without opening the rest.

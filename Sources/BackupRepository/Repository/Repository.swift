@@ -87,7 +87,7 @@ public struct Repository: Sendable {
     let present = try present ?? place.list()
     let names = present.archives.filter { $0.label.map(isWanted) ?? true }.map(\.name)
     let all = Set(present.names)
-    var listing = Listing(repository: path)
+    var listing = Listing(repository: path, place.isRemote ? present : nil)
     progress?.begin(.list, totalFiles: names.count)
     OrderedWork.run(names, jobs: place.parallelReads) { name in
       Result { try present.file(name).flatMap { try found($0, in: place, all, keys, trusted) } }

@@ -37,7 +37,12 @@ extension Repository {
     /// Files that are named like an archive and cannot be read, by name.
     public internal(set) var unreadable: [Unreadable] = []
 
-    init(repository: String) { self.repository = repository }
+    /// The files that were there; nil for a directory, whose lock a listing may hold.
+    let present: PlaceListing?
+
+    init(repository: String, _ present: PlaceListing?) {
+      (self.repository, self.present) = (repository, present)
+    }
 
     /// The archives that can be read, oldest first.
     public var items: [StoredArchive] { archives.filter { $0.header != nil } }

@@ -93,7 +93,7 @@ extension Snapshot {
         return (nil, options.cache == nil ? reason : "\(reason), and the cache does not have its manifest")
       } else {
         found = try Archive(
-          path: newest.path, present.file(ContainerPath(name)), keys: keys, trusted: trusted, usesCache: true
+          path: newest.path, among: present, keys: keys, trusted: trusted, usesCache: true
         ).manifest
       }
       // The readers of the new archive must be able to read those that it needs.

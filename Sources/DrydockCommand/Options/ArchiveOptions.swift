@@ -82,7 +82,15 @@ struct RepositoryOptions: ParsableArguments {
     _ name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys,
     for container: @autoclosure () -> Container? = nil, warnsOfClocks: Bool = false
   ) throws -> String {
-    if Repository.isRemote(name) || FileManager.default.fileExists(atPath: name) { return name }
+    try find(name, configuration, keys, for: container(), warnsOfClocks: warnsOfClocks).path
+  }
+
+  /// The path as ``archive(_:_:_:for:warnsOfClocks:)``, and the listing of the repository that it was found in.
+  private func find(
+    _ name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys,
+    for container: @autoclosure () -> Container?, warnsOfClocks: Bool
+  ) throws -> (path: String, listing: Repository.Listing?) {
+    if Repository.isRemote(name) || FileManager.default.fileExists(atPath: name) { return (name, nil) }
     guard let path = path(configuration), Self.isName(name) else {
       throw DrydockError(
         .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
@@ -98,7 +106,7 @@ struct RepositoryOptions: ParsableArguments {
           .printable)
     }
     if warnsOfClocks { Output.warn(listing.clockWarnings(of: found)) }
-    return found
+    return (found, listing)
   }
 }
 
@@ -109,10 +117,11 @@ extension RepositoryOptions {
     _ expansion: ExpansionOptions, for container: @autoclosure () -> Container? = nil,
     trusted: TrustedKeys? = nil, warnsOfClocks: Bool = false, acceptsGap: Bool = false
   ) throws -> Archive {
-    let path = try archive(name, configuration, keys, for: container(), warnsOfClocks: warnsOfClocks)
+    let (path, listing) = try find(
+      name, configuration, keys, for: container(), warnsOfClocks: warnsOfClocks)
     return try Archive(
-      path: path, keys: keys.opening(path), limit: expansion.limit(), trusted: trusted, acceptsGap: acceptsGap
-    )
+      path: path, among: listing, keys: keys.opening(path), limit: expansion.limit(), trusted: trusted,
+      acceptsGap: acceptsGap)
   }
 
   /// A path as it was given, or an archive's that the repository knows by this name.

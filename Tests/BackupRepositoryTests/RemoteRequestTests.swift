@@ -1,0 +1,103 @@
+import AgeEncryption
+import ArchiveFile
+import FileSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+@testable import Storage
+
+/// What a server is asked for: each request takes as long as the way there and back.
+@Suite struct RemoteRequestTests {
+  /// A directory in the place of a server, which records its requests.
+  private final class RecordingPlace: PlaceWrapper {
+    let base: any Place
+    let path: String
+    let isRemote = true
+    private let requests = Mutex<[String]>([])
+
+    init(_ directory: String, as url: String) throws { (base, path) = (try Places.open(directory), url) }
+
+    private func record(_ request: String) { requests.withLock { $0.append(request) } }
+
+    /// The requests since the last call.
+    func recorded() -> [String] {
+      requests.withLock { requests in
+        defer { requests = [] }
+        return requests
+      }
+    }
+
+    func list(_ folder: ContainerPath) throws -> PlaceListing {
+      record("list")
+      return try base.list(folder)
+    }
+
+    func file(_ name: ContainerPath) throws -> PlaceFile? {
+      record("look at \(name)")
+      return try base.file(name)
+    }
+
+    func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
+      let source = try base.open(file, usesCache: usesCache)
+      return ArchiveSource(size: file.size, requests: 16) { [self] target, offset in
+        let end = offset + UInt64(target.count)
+        record("read \(file.name) \(offset)-\(end)")
+        try source.readExactly(target, at: offset)
+      }
+    }
+  }
+
+  @Test func `A restore lists a repository once, and asks for nothing of an archive twice`()
+    throws
+  {
+    let lab = try Lab()
+    let noise = SeededRandom.noise(2 << 20)
+    try lab.write("large", noise)
+    try lab.write("note", "one")
+    let full = lastName(try lab.incremental { _ in }.path)
+    try lab.write("note", "two")
+    let next = lastName(try lab.incremental { _ in }.path)
+    let url = "s3://recorded/\(lastName(lab.directory("")))"
+    let place = try RecordingPlace(lab.repository, as: url)
+    Places.use(CachedPlace(base: place, cache: nil), for: url)
+    defer { Places.use(nil, for: url) }
+
+    let listing = try Repository(url).list()
+    #expect(listing.items.map { lastName($0.path) } == [full, next])
+    _ = place.recorded()
+    let archive = try Archive(
+      path: listing.find("latest"), among: listing, keys: AgeKeys(), limit: .standard, trusted: nil)
+    // The manifest of each is in what comes with its tables.
+    let opening = place.recorded()
+    #expect(opening.count == 3 && opening.first?.hasPrefix("read \(next) 0-") == true, "\(opening)")
+    #expect(opening.count { $0.hasPrefix("read \(full) ") } == 2, "\(opening)")
+    _ = try Restore.run(archive, lab.target(archive, lab.directory("back")))
+    #expect(try lab.read("note", in: lab.directory("back")) == "two")
+    #expect(try [UInt8](RawFiles.read(Array(lab.directory("back/large").utf8))) == noise)
+    // The frame with the large file, and once more for what follows it.
+    let reading = place.recorded()
+    #expect(reading.count <= 2 && reading.allSatisfy { $0.hasPrefix("read \(full) ") }, "\(reading)")
+  }
+
+  /// Between the listing and the restore.
+  @Test func `An archive that took another one's place meanwhile is found`() throws {
+    let lab = try Lab()
+    try lab.write("note", "one")
+    let full = try lab.incremental { _ in }.path
+    try lab.write("note", "two")
+    try lab.incremental { _ in }
+    let url = "s3://recorded/\(lastName(lab.directory("")))"
+    let place = try RecordingPlace(lab.repository, as: url)
+    Places.use(CachedPlace(base: place, cache: nil), for: url)
+    defer { Places.use(nil, for: url) }
+    let listing = try Repository(url).list()
+    try lab.shell("mv '\(full)' '\(lab.repository)/renamed.tar.zst'")
+    _ = place.recorded()
+    let archive = try Archive(
+      path: listing.find("latest"), among: listing, keys: AgeKeys(), limit: .standard, trusted: nil)
+    #expect(archive.parts.count == 2)
+    #expect(place.recorded().count { $0 == "list" } == 1)
+  }
+}
