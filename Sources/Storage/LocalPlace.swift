@@ -37,10 +37,9 @@ struct LocalPlace: Place {
     try directory.contents(name, limit: limit)
   }
 
-  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws {
     // Readable like the names of archives.
     try directory.replace(name, with: bytes, mode: 0o644)
-    return try written(file(name), name)
   }
 
   func upload(

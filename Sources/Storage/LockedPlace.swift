@@ -39,11 +39,11 @@ package final class LockedPlace: PlaceWrapper {
     // At least some tries: two that begin at the same moment both give way.
     let deadline = LockFile.now() + max(timeout, 2)
     while true {
-      let file = try own.write()
-      var holder = try conflict(with: file, exclusive)
+      try own.write()
+      var holder = try conflict(exclusive)
       if holder == nil, exclusive {
         Thread.sleep(forTimeInterval: timing.settling)
-        holder = try conflict(with: file, exclusive)
+        holder = try conflict(exclusive)
       }
       guard let holder else {
         // The requests may have taken longer than the file is trusted.
@@ -65,9 +65,9 @@ package final class LockedPlace: PlaceWrapper {
 
   deinit { own.remove() }
 
-  package func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+  package func put(_ name: ContainerPath, _ bytes: [UInt8]) throws {
     try requireLocked()
-    return try base.put(name, bytes)
+    try base.put(name, bytes)
   }
 
   package func replace(_ name: ContainerPath, with file: ContainerPath, in scratch: Directory) throws -> Bool
@@ -115,13 +115,15 @@ package final class LockedPlace: PlaceWrapper {
   }
 
   /// The file of another process that prevents the lock; stale ones are removed.
-  private func conflict(with present: PlaceFile, _ exclusive: Bool) throws -> PlaceFile? {
+  private func conflict(_ exclusive: Bool) throws -> PlaceFile? {
     let listing = try base.list(Self.folder)
     for name in listing.names where exclusive || name.starts(with: "exclusive_".utf8) {
       let path = Self.folder.appending(name: name)
       // The time in a listing may be rounded.
       guard path != own.name, try listing.file(path)?.isFile == true, let file = try base.file(path)
       else { continue }
+      // The own file, which was just written, has the server's time.
+      let present = try base.written(base.file(own.name), own.name)
       let age = Double(present.modified - file.modified) / 1e9
       guard age > timing.stale || isDead(file) else { return file }
       try base.remove(file.name)
@@ -168,13 +170,10 @@ private final class LockFile: Sendable {
 
   var isHeld: Bool { age < trusted }
 
-  /// Writes the file, and gives it as the server has it.
-  @discardableResult
-  func write() throws -> PlaceFile {
+  func write() throws {
     let started = Self.now()
-    let file = try place.put(name, [])
+    try place.put(name, [])
     state.withLock { $0.written = started }
-    return file
   }
 
   /// The thread holds this file, and not the lock, which ends when its owner is done with it.

@@ -35,10 +35,7 @@ package protocol Place: Sendable {
   /// The content of a small file.
   func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8]
   /// Writes a small file, on disk when this returns; one of that name is replaced.
-  ///
-  /// - Returns: the file as the place has it now.
-  @discardableResult
-  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile
+  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws
   /// Begins a large file, whose bytes are being written into one of a directory of ``makeScratch()``.
   func upload(
     _ file: ContainerPath, in scratch: Directory, as name: ContainerPath
@@ -146,7 +143,7 @@ extension PlaceWrapper {
   package func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8] {
     try base.contents(name, limit: limit)
   }
-  package func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile { try base.put(name, bytes) }
+  package func put(_ name: ContainerPath, _ bytes: [UInt8]) throws { try base.put(name, bytes) }
   package func upload(
     _ file: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> any PlaceUpload { try base.upload(file, in: scratch, as: name) }

@@ -66,12 +66,13 @@ final class S3Place: ServerPlace {
   // MARK: ServerPlace
 
   func createIfNeeded() throws {
+    // A bucket that answers is there.
+    if abortOldUploads() { return }
     _ = try retrying("the bucket cannot be listed", "GET") { _ in
       try document(
         send(.get, key: nil, query: [("list-type", "2"), ("max-keys", "1"), ("prefix", address.key(.root))]),
         "ListBucketResult")
     }
-    abortOldUploads()
   }
 
   func files(_ folder: ContainerPath) throws -> [PlaceFile] {
@@ -156,13 +157,11 @@ final class S3Place: ServerPlace {
     }
   }
 
-  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws {
     let digest = try SHA256.hash(bytes)
-    let file = try retrying("cannot be written", "PUT", name) { _ in
-      _ = try succeeded(send(.send("PUT", ArchiveSource(bytes)), key: address.key(name), digest: digest))
-      return try head(name)?.file
+    _ = try retrying("cannot be written", "PUT", name) { _ in
+      try succeeded(send(.send("PUT", ArchiveSource(bytes)), key: address.key(name), digest: digest))
     }
-    return try written(file, name)
   }
 
   func receiver(_ name: ContainerPath) -> (any PieceReceiver, threads: Int) {
@@ -182,11 +181,13 @@ final class S3Place: ServerPlace {
 
   /// Ends uploads below the prefix that began more than a day ago: their parts are paid for, and nothing shows them. Without
   /// the rights for it, nothing happens: the bucket should have a lifecycle rule.
-  private func abortOldUploads() {
+  ///
+  /// - Returns: whether the server knows the bucket.
+  private func abortOldUploads() -> Bool {
     guard
       let reply = try? send(.get, key: nil, query: [("prefix", address.key(.root)), ("uploads", "")]),
       let page = try? document(reply, "ListMultipartUploadsResult")
-    else { return }
+    else { return false }
     let yesterday = Int64((Date().timeIntervalSince1970 - 86_400) * 1e9)
     for upload in page.all("Upload") {
       guard let key = upload["Key"]?.text, key.hasPrefix(address.key(.root)),
@@ -195,5 +196,6 @@ final class S3Place: ServerPlace {
       else { continue }
       _ = try? send(.plain("DELETE"), key: key, query: [("uploadId", id)])
     }
+    return true
   }
 }

@@ -176,7 +176,7 @@ final class SFTPPlace: ServerPlace {
     }
   }
 
-  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws {
     try RemoteName.check(name)
     let temporary = Self.temporaryName()
     do {
@@ -186,7 +186,6 @@ final class SFTPPlace: ServerPlace {
       try? run(["*rm \(address.argument(temporary))"])
       throw error
     }
-    return try written(file(name), name)
   }
 
   private func write(_ bytes: [UInt8], to name: ContainerPath, through temporary: ContainerPath) throws {

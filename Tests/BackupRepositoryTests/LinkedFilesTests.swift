@@ -80,9 +80,8 @@ import Testing
     let before = try metadata()
     // The second time after a commit that has linked them.
     for _ in 1...2 {
-      let root = try Directory(lab.root)
-      try root.setMode(0o640, of: paths[0])
-      try root.setAttribute(ExtendedAttribute(name: "user.a", value: [1]), of: paths[1])
+      try Directory(lab.root).setMode(0o640, of: paths[0])
+      try Directory(lab.root).setAttribute(ExtendedAttribute(name: "user.a", value: [1]), of: paths[1])
       try lab.write("new", "x")
       usleep(20_000)
       let report = try lab.restore(first.path) { $0.transaction.seams.settling = -3600 }.value

@@ -156,11 +156,11 @@ import Testing
     // A process of this machine that has ended.
     let ended = try Command.spawn("/bin/true", [])
     _ = try ended.wait()
-    _ = try store.put(LockedPlace.name(process: ended.process, exclusive: true), [])
+    try store.put(LockedPlace.name(process: ended.process, exclusive: true), [])
     // It comes after the other.
     let name = try LockedPlace.name(process: getpid(), exclusive: true)
     let alive = try ContainerPath("\(name)".replacing("exclusive_", with: "exclusive_z"))
-    _ = try store.put(alive, [])
+    try store.put(alive, [])
     expectError(.locked) { try LockedPlace(store, exclusive: false, timeout: 0) }
     #expect(try store.files("locks").map(\.name) == [alive])
     // Another machine's, which nobody has written for long, by the server's clock.
@@ -221,14 +221,14 @@ import Testing
       (self.base, self.failing, self.delay) = (base, failing, delay)
     }
 
-    func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+    func put(_ name: ContainerPath, _ bytes: [UInt8]) throws {
       let number = puts.withLock { puts in
         puts += 1
         return puts
       }
       if number == 1 { Thread.sleep(forTimeInterval: delay) }
       guard !failing.contains(number) else { throw DrydockError(.io, "the server does not answer") }
-      return try base.put(name, bytes)
+      try base.put(name, bytes)
     }
   }
 
@@ -305,7 +305,7 @@ import Testing
       var known: Set<String> = []
       // Of an archive that no listing shows yet.
       let tags = try ContainerPath("\(String(repeating: "a", count: 32)).tags.json")
-      _ = try direct.put(tags, Array(#"{"archive": "x", "tags": []}"#.utf8))
+      try direct.put(tags, Array(#"{"archive": "x", "tags": []}"#.utf8))
       let start = Date().addingTimeInterval(-40)
       for round in 0..<8 {
         try lab.write("f\(round % 3)", SeededRandom.noise(20_000 + round))

@@ -59,6 +59,14 @@ extension ServerPlace {
   }
 }
 
+extension Place {
+  /// Writes a small file, and gives it as the place has it.
+  func putFile(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+    try put(name, bytes)
+    return try #require(try file(name))
+  }
+}
+
 func source(_ bytes: [UInt8]) -> ArchiveSource.Read {
   { target, offset in
     bytes.withUnsafeBytes {
@@ -97,7 +105,7 @@ struct ContractTests {
     for name in Self.names {
       #expect(try store.file(name) == nil)
       let bytes = Array("content of \(name)".utf8)
-      let file = try store.put(name, bytes)
+      let file = try store.putFile(name, bytes)
       #expect(try store.bytes(file) == bytes)
       #expect(try store.file(name) == file)
       made[name] = file
@@ -120,19 +128,19 @@ struct ContractTests {
   func replaces(_ kind: PlaceKind) throws {
     let place = try kind.make()
     let store = try place.store()
-    var first = try store.put("x", Array("one".utf8))
+    var first = try store.putFile("x", Array("one".utf8))
     if let directory = place.directory {
       // Over SFTP, a version of the same second is not recognized.
       let earlier = Date(timeIntervalSinceNow: -60)
       try FileManager.default.setAttributes([.modificationDate: earlier], ofItemAtPath: "\(directory)/x")
       first = try #require(try store.file("x"))
     }
-    let second = try store.put("x", Array("second".utf8))
+    let second = try store.putFile("x", Array("second".utf8))
     #expect(first != second)
     #expect(try store.bytes(second) == Array("second".utf8))
     #expect(try store.files("").map(\.name) == ["x"])
     #expect(#expect(throws: DrydockError.self) { try store.bytes(first) }?.code == .changedMeanwhile)
-    let empty = try store.put("x", [])
+    let empty = try store.putFile("x", [])
     #expect(empty.size == 0)
     #expect(try store.bytes(empty) == [])
   }
@@ -200,7 +208,7 @@ struct ContractTests {
         defer { first = false }
         return first
       }
-      if begins { _ = try other.put("x", [9]) }
+      if begins { try other.put("x", [9]) }
       target.initializeMemory(as: UInt8.self, repeating: 1)
     }
     #expect(try upload.publish(size: 100) == nil)
@@ -236,10 +244,10 @@ struct ContractTests {
   func missing(_ kind: PlaceKind) throws {
     let place = try kind.make()
     let store = try place.store()
-    let file = try store.put("x", [1, 2, 3])
+    let file = try store.putFile("x", [1, 2, 3])
     try store.remove("x")
     #expect(throws: DrydockError.self) { try store.bytes(file) }
-    let beyond = try store.put("y", [1, 2, 3])
+    let beyond = try store.putFile("y", [1, 2, 3])
     var error = #expect(throws: DrydockError.self) { try store.bytes(beyond, at: 2, count: 2) }
     #expect(error?.code == .truncated)
     for text in ["", "../x", "a/../b", "/x", "a//b", "a/b/c", ".", "..", "a\nb", "a/"] {
@@ -253,8 +261,7 @@ struct ContractTests {
     var elsewhere = place
     elsewhere.url += place.directory == nil ? "-missing" : "/missing/deeper"
     let other = try elsewhere.store()
-    for body in [{ _ = try other.files("") }, { try other.createIfNeeded() }, { _ = try other.put("x", []) }]
-    {
+    for body in [{ _ = try other.files("") }, { try other.createIfNeeded() }, { try other.put("x", []) }] {
       error = #expect(throws: DrydockError.self) { try body() }
       #expect(error?.code == .notFound, "\(error as Any)")
     }
@@ -266,7 +273,7 @@ struct ContractTests {
     try store.createIfNeeded()
     try store.createIfNeeded()
     #expect(try store.files("") == [])
-    let file = try store.put("a", [1])
+    let file = try store.putFile("a", [1])
     #expect(try store.files("").map(\.name) == ["a"])
     #expect(try store.bytes(file) == [1])
   }
@@ -275,7 +282,7 @@ struct ContractTests {
   func times(_ kind: PlaceKind) throws {
     let store = try kind.make().store()
     let before = Int64(Date().timeIntervalSince1970) - 1
-    let file = try store.put("a", [1])
+    let file = try store.putFile("a", [1])
     #expect((before...(before + 60)).contains(file.modified / 1_000_000_000))
     let listed = try #require(try store.files("").first)
     // A listing over SFTP has minutes, in the server's zone, 11 hours behind.
@@ -294,7 +301,7 @@ struct ContractTests {
       let store = try place.store()
       DispatchQueue.concurrentPerform(iterations: 4) { part in
         for (index, name) in names.enumerated() where index % 4 == part {
-          do { _ = try store.put(ContainerPath(name), Array(name.utf8)) } catch { Issue.record(error) }
+          do { try store.put(ContainerPath(name), Array(name.utf8)) } catch { Issue.record(error) }
         }
       }
     }

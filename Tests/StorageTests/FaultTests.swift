@@ -36,7 +36,7 @@ struct FaultTests {
         let bytes = StorageTests.random(size, seed: random.next())
         switch Int.random(in: 0..<6, using: &random) {
         case 0:
-          #expect(try store.put(name, bytes).size == UInt64(size), "\(where_)")
+          #expect(try store.putFile(name, bytes).size == UInt64(size), "\(where_)")
           model[name] = bytes
         case 1, 2:
           let file = try store.uploadAll(name, bytes)

@@ -183,13 +183,26 @@ struct HostileServerTests {
     }
   }
 
+  @Test("A place, a small file and a lock take no more requests than they need")
+  func economy() throws {
+    try with("good") { store, server throws in
+      try store.createIfNeeded()
+      try store.put("x", [1])
+      do { try LockedPlace(store, exclusive: false, timeout: 0).requireLocked() }
+      // Uploads that somebody left are cancelled, too.
+      let own = requests(server).filter { !$0.contains("uploadId=") }
+      let methods = own.map { $0.split(separator: " ")[1] }
+      #expect(methods == ["GET", "PUT", "PUT", "GET", "DELETE"], "\(own)")
+    }
+  }
+
   @Test("Credentials are in no error and in no process's arguments")
   func canaries() throws {
     var texts: [String] = []
     for bucket in ["denied", "always-503", "redirect", "parent-name", "not-xml"] {
       try with(bucket, attempts: 2) { store, _ throws in
         for body in [
-          { _ = try store.files("") }, { _ = try store.put("x", [1]) }, { _ = try store.bytes(Self.file) },
+          { _ = try store.files("") }, { try store.put("x", [1]) }, { _ = try store.bytes(Self.file) },
           { _ = try store.uploadAll("x", random(9 << 20, seed: 1)) }, { try store.remove("x") },
         ] {
           do {

@@ -111,7 +111,7 @@ struct PlaceTests {
     try store.createIfNeeded()
     let file = try #require(try store.uploadAll("a b", [1, 2, 3]))
     #expect(try store.bytes(file) == [1, 2, 3])
-    #expect(try store.put("a b", [4]).size == 1)
+    #expect(try store.putFile("a b", [4]).size == 1)
     #expect(try place.store().files("").map(\.name) == ["a b"])
     try store.remove("a b")
     #expect(try store.files("") == [])
@@ -174,7 +174,7 @@ struct PlaceTests {
   func rateLimit(_ kind: PlaceKind) throws {
     let store = try kind.make().store { $0.rateLimit = 200_000 }
     let start = ProcessInfo.processInfo.systemUptime
-    let file = try store.put("x", random(60_000, seed: 1))
+    let file = try store.putFile("x", random(60_000, seed: 1))
     DispatchQueue.concurrentPerform(iterations: 2) { _ in
       do { #expect(try store.bytes(file).count == 60_000) } catch { Issue.record(error) }
     }

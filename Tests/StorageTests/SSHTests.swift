@@ -124,7 +124,7 @@ struct SSHTests {
     place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = nil
     store = try place.store()
     #expect(try store.files("") == [])
-    #expect(try store.put("x", [1]).size == 1)
+    #expect(try store.putFile("x", [1]).size == 1)
   }
 
   @Test("A key in ssh-agent is used")
@@ -169,7 +169,7 @@ struct SSHTests {
     #expect(try store.uploadAll("y", [1]) != nil)
     let left = try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
     #expect(left == [".drydock-replaced-state", ".drydock-writing-new", "other", "y"])
-    let replaced = try store.put("state", Array("after".utf8))
+    let replaced = try store.putFile("state", Array("after".utf8))
     #expect(try store.bytes(replaced) == Array("after".utf8))
     try store.remove("state")
     #expect(try store.files("").map(\.name) == ["other", "y"])
@@ -187,7 +187,7 @@ struct SSHTests {
     let (full, other) = try RemoteServers.refusingSFTP("full")
     let store = try full.store()
     for write in [
-      { _ = try store.put("x", random(100_000, seed: 1)) },
+      { try store.put("x", random(100_000, seed: 1)) },
       { _ = try store.uploadAll("x", random(1_000_000, seed: 1)) },
     ] {
       error = #expect(throws: DrydockError.self) { try write() }
