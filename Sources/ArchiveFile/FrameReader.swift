@@ -39,6 +39,15 @@ package final class RangeReader {
     runs.expect(frames, room: FetchedRuns.allRoom / max(readers, 1))
   }
 
+  /// Asks a server for the frame in front of the one with the last byte before a place: it is read later.
+  package func fetchFrame(beforeThatOf offset: UInt64) {
+    guard source.isRemote, offset > 0, case let number = index.frame(at: offset - 1) - 1, number >= 0 else {
+      return
+    }
+    runs.expect([number], room: 0)
+    source.fetch(&runs, number, number)
+  }
+
   /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
   /// the call only.
   ///

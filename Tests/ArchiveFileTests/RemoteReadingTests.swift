@@ -64,8 +64,8 @@ import Testing
       try server.read(all, of: reader, expecting: all)
       let asked = server.asked()
       #expect(zip(asked, asked.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound })
-      // 15 MiB without order in four frames, and the zeros in others, which are fetched with a neighbour. Reading begins
-      // after a short request; of the others, half of the room for one thread is the most.
+      // 15 MiB without order in four frames, and the zeros in others, which are fetched with a neighbour. Reading
+      // begins after a short request; of the others, half of the room for one thread is the most.
       #expect(asked.count <= 4, "\(asked)")
       let longest = FetchedRuns.longest(in: FetchedRuns.allRoom)
       #expect(

@@ -49,9 +49,7 @@ import Testing
     }
   }
 
-  @Test func `A restore lists a repository once, and asks for nothing of an archive twice`()
-    throws
-  {
+  @Test func `A restore lists a repository once, and opens each archive with two requests`() throws {
     let lab = try Lab()
     let noise = SeededRandom.noise(2 << 20)
     try lab.write("large", noise)
@@ -79,6 +77,14 @@ import Testing
     // The frame with the large file, and once more for what follows it.
     let reading = place.recorded()
     #expect(reading.count <= 2 && reading.allSatisfy { $0.hasPrefix("read \(full) ") }, "\(reading)")
+
+    // Of an archive of which everything is read, what follows the last content comes with the contents.
+    let whole = try Archive(
+      path: "\(url)/\(full)", among: listing, keys: AgeKeys(), limit: .standard, trusted: nil)
+    #expect(place.recorded().count == 2)
+    _ = try Restore.run(whole, lab.target(whole, lab.directory("whole")))
+    #expect(try lab.read("note", in: lab.directory("whole")) == "one")
+    #expect(place.recorded().count == 2)
   }
 
   /// Between the listing and the restore.

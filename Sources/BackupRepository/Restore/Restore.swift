@@ -135,6 +135,13 @@ package enum Restore {
     }
     try removeDirectories(at: changes.contents.paths, staged)
     try removeDirectories(at: (changes.symbolicLinks + changes.links).map(\.path), staged)
+    // A restore that reads all contents also checks what comes after the last one, up to the manifest's own frames.
+    // From a server that comes while the contents are read; of a few archives, because it takes memory.
+    let complete = archive.parts.indices.filter { changes.readsAll(of: $0, archive) }
+    for part in complete.prefix(4) {
+      let reader = archive.parts[part].reader
+      reader.ranges.fetchFrame(beforeThatOf: reader.manifest.offset)
+    }
     do {
       try archive.put(changes, into: staged)
     } catch let error as DrydockError where error.meansDamage {
@@ -143,8 +150,7 @@ package enum Restore {
       throw error.naming(unreadable ?? [])
     }
     let keptValues = try mergeKeyValueStores(among: changes.contents.paths, staged)
-    // A restore that reads all contents also checks what comes after the last one.
-    for part in archive.parts.indices where changes.readsAll(of: part, archive) {
+    for part in complete {
       let reader = archive.parts[part].reader
       try MemberCheck(reader.ranges, changes.members[part]).checkRest(reader.manifest)
     }
