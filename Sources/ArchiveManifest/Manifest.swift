@@ -128,13 +128,7 @@ package final class Manifest {
 
   /// The hashes of the blocks of an entry's content; nil when they are not stored, or are not those of its digest.
   package func blocks(of entry: ManifestEntry, blockSize: Int) throws -> BlockHashes? {
-    var blocks = BlockHashes(blockSize: blockSize)
-    for extent in entry.extents {
-      guard let part = parts.first(where: { $0.archive == extent.archive }),
-        try part.addBlocks(in: extent, to: &blocks)
-      else { return nil }
-    }
-    return try blocks.digest(size: entry.size) == entry.digest ? blocks : nil
+    try entry.blocks(in: parts, blockSize: blockSize)
   }
 
   // MARK: Contents by their hashes
@@ -212,6 +206,21 @@ package final class Manifest {
   /// The newest manifest that lists the excluded and skipped paths itself.
   private func omitting() throws -> ManifestReader {
     try parts.first { try !$0.inheritsOmitted() } ?? parts[parts.count - 1]
+  }
+}
+
+extension ManifestEntry {
+  /// See ``Manifest/blocks(of:blockSize:)``.
+  ///
+  /// - Parameter parts: the manifests of the archives of a chain.
+  package func blocks(in parts: [ManifestReader], blockSize: Int) throws -> BlockHashes? {
+    var blocks = BlockHashes(blockSize: blockSize)
+    for extent in extents {
+      guard let part = parts.first(where: { $0.archive == extent.archive }),
+        try part.addBlocks(in: extent, to: &blocks)
+      else { return nil }
+    }
+    return try blocks.digest(size: size) == digest ? blocks : nil
   }
 }
 

@@ -97,9 +97,14 @@ extension FileDescriptor {
     return currentErrno() == .noSuchAddressOrDevice ? size : nil
   }
 
+  /// Gets the content of another file, and shares its blocks until one of both is written to.
+  ///
+  /// - Returns: false where the file system cannot; nothing has changed then.
+  package func clone(_ source: FileDescriptor) -> Bool { platform_clone(source.rawValue, rawValue) == 0 }
+
   /// Copies the content to an empty file, keeping holes.
   package func copyContents(to target: FileDescriptor, path: String) throws {
-    if platform_clone(rawValue, target.rawValue) == 0 { return }
+    if target.clone(self) { return }
     let status = try FileStatus(of: self, path: path)
     try DrydockError.translating("cannot copy", path) {
       guard status.isSparse else { return try copy(from: 0, to: target) }

@@ -1,6 +1,10 @@
 import ArchiveManifest
+import AppStores
 import ArchiveFile
+import ContainerTransaction
+import DrydockErrors
 import Synchronization
+import SystemPackage
 
 /// Makes readers of a snapshot's contents, for any thread.
 final class ChainSource: Sendable {
@@ -87,6 +91,59 @@ final class ChainReader: @unchecked Sendable {
       try part.check?.check(contentAt: extent.offset)
       return part.ranges
     }
+  }
+
+  /// Restores a database from a clone of the live one, where the file system has those and the archive the hashes of its pages:
+  /// only pages that differ are read and written. What is compared is the clone, which nobody else can change.
+  ///
+  /// - Parameters:
+  ///   - live: the live main file; any content will do.
+  ///   - read: called with the number of bytes that were compared.
+  /// - Returns: false when it is to be restored as a whole; nothing was written then.
+  func replace(
+    _ entry: ManifestEntry, in target: StageFile, since live: FileDescriptor, read: (Int) -> Void
+  ) throws -> Bool {
+    let header = (try? live.bytes(DatabaseFormat.headerLength, at: 0)) ?? []
+    let pageSize = DatabaseFormat.pageSize(ofHeader: header)
+    guard entry.kind == .database, entry.size > 0, header.count == DatabaseFormat.headerLength,
+      let wanted = try entry.blocks(in: parts.map(\.manifest), blockSize: pageSize),
+      try target.clone(live, size: entry.size)
+    else { return false }
+    var hasher = try BlockHasher(blockSize: pageSize, isDatabaseStart: true)
+    try target.readClone {
+      try hasher.update($0)
+      read($0.count)
+    }
+    var runs = wanted.changed(since: try hasher.finish())
+    // The hash of the first page does not say all of its header.
+    if runs.first?.lowerBound != 0 { runs.insert(0..<1, at: 0) }
+    for run in runs {
+      let range = UInt64(run.lowerBound * pageSize)..<min(UInt64(run.upperBound * pageSize), entry.size)
+      var (offset, hasher) = (
+        range.lowerBound, try BlockHasher(blockSize: pageSize, isDatabaseStart: run.lowerBound == 0)
+      )
+      var start: UInt64 = 0
+      for extent in entry.extents {
+        let piece = range.clamped(to: start..<start + extent.length)
+        defer { start += extent.length }
+        guard !piece.isEmpty, let part = part(of: extent) else { continue }
+        try part.check?.check(contentAt: extent.offset)
+        try part.ranges.read(
+          offset: extent.offset + (piece.lowerBound - start), length: piece.upperBound - piece.lowerBound
+        ) { bytes in
+          try hasher.update(bytes)
+          try target.replace(bytes, at: offset)
+          offset += UInt64(bytes.count)
+        }
+      }
+      let found = try hasher.finish()
+      guard found.count == run.count, zip(0..<found.count, run).allSatisfy({ found[$0] == wanted[$1] }) else {
+        throw DrydockError(
+          .damaged, "the content of \(entry.path) is not what the manifest says; \(Archive.nothingChanged)",
+          path: parts[0].manifest.path)
+      }
+    }
+    return true
   }
 
   private func part(

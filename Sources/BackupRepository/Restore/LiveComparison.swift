@@ -111,7 +111,8 @@ struct LiveComparison {
         return true
       }
       do {
-        return try staged.digest(of: entry.path) == entry.digest
+        let hasPages = try staged.hasPages(entry.path) { try manifest.blocks(of: entry, blockSize: $0) }
+        return try hasPages ?? (staged.digest(of: entry.path) == entry.digest)
       } catch let error as DrydockError where error.code == .malformed {
         // Damaged: it is to be restored.
         return false

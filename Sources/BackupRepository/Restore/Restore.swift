@@ -239,6 +239,7 @@ extension Archive {
     let (contents, progress) = (changes.contents, staged.progress)
     progress?.begin(.restore, totalBytes: contents.size, totalFiles: contents.places.count)
     let groups = ContentPlace.groups(contents.places, isRemote: source.isRemote)
+    let databases = staged.lockedDatabases
     try staged.putFiles(contents.paths, groups, size: contents.size) { group in
       let borrowed = BorrowedReader(of: source)
       borrowed.reader.expect(contents, group)
@@ -248,9 +249,16 @@ extension Archive {
         return (
           entry.metadata, entry.digest, entry.size, isDatabase: entry.kind != .file,
           { target in
-            try reader.read(entry) {
-              try target.write($0)
-              progress?.add(bytes: UInt64($0.count))
+            let add = { (count: Int) in progress?.add(bytes: UInt64(count)) ?? () }
+            let isReplaced =
+              try databases[entry.path].map {
+                try reader.replace(entry, in: target, since: $0, read: add)
+              } ?? false
+            if !isReplaced {
+              try reader.read(entry) {
+                try target.write($0)
+                add($0.count)
+              }
             }
             progress?.add(files: 1)
           }

@@ -114,16 +114,45 @@ package final class LiveContainer: ContainerContent {
   }
 
   package func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
-    if captures[path] == nil {
-      let name = stage.newName()
-      switch try capture(path, as: name, requiresStable: false) {
-      case .inPlace(let pages):
-        let digest = try ContentHash.of(pages)
-        if try pages.isUnchanged() { return digest }
-      case .copy, .raw: captures[path] = name
-      }
+    if let pages = try pagesInPlace(path) {
+      let digest = try ContentHash.of(pages)
+      if try pages.isUnchanged() { return digest }
     }
     return try ContentHash.of(databaseFile(of: path), in: stage.directory, isDatabase: true)
+  }
+
+  /// Whether the pages of a database have these hashes. It is read up to the first page that differs.
+  ///
+  /// - Parameter pages: the hashes of pages of a size; nil when they are not known.
+  /// - Returns: nil when that is to be found out by its digest.
+  func hasPages(_ path: ContainerPath, _ pages: (Int) throws -> BlockHashes?) throws -> Bool? {
+    guard let own = try pagesInPlace(path), let size = own.pageSize, let wanted = try pages(size) else {
+      return nil
+    }
+    if own.size / UInt64(size) != wanted.count { return false }
+    var hasher = try BlockHasher(blockSize: size, isDatabaseStart: true)
+    var compared = 0
+    while compared < wanted.count {
+      let end = min(compared + Self.comparedPages, wanted.count)
+      try readInPieces(UInt64(compared * size)..<UInt64(end * size), read: own.read) { try hasher.update($0) }
+      guard hasher.blocks.count == end, (compared..<end).allSatisfy({ hasher.blocks[$0] == wanted[$0] })
+      else {
+        return false
+      }
+      compared = end
+    }
+    return try own.isUnchanged() ? true : nil
+  }
+
+  private static let comparedPages = 1024
+
+  /// The pages of a database that can be read where it is; else nil, and there is a captured copy of it.
+  private func pagesInPlace(_ path: ContainerPath) throws -> DatabasePages? {
+    if captures[path] != nil { return nil }
+    let name = stage.newName()
+    if case .inPlace(let pages) = try capture(path, as: name, requiresStable: false) { return pages }
+    captures[path] = name
+    return nil
   }
 
   /// A new consistent copy of a database in the stage.

@@ -13,6 +13,7 @@ package final class StageFile {
   private var path: String { own.path }
   private let output: FileOutput
   private var isOpen = true
+  private var isClone = false
 
   init(_ directory: Directory, _ name: ContainerPath, size: UInt64, _ block: FileOutput.Block) throws {
     file = try directory.createFile(name)
@@ -56,10 +57,40 @@ package final class StageFile {
     try DrydockError.translating("cannot write the staged file", path) { try output.appendWithHoles(bytes) }
   }
 
+  /// Starts with the content of a live file, where the file system lets both share their blocks.
+  ///
+  /// - Parameter size: of the content that it is to get: the rest of a longer file is cut off.
+  /// - Returns: false where it does not.
+  package func clone(_ live: FileDescriptor, size: UInt64) throws -> Bool {
+    guard output.size == 0, file.clone(live) else { return false }
+    isClone = true
+    try DrydockError.translating("cannot write the staged file", path) { try file.resize(to: Int64(size)) }
+    return true
+  }
+
+  /// Reads the content of a clone from its start.
+  package func readClone(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    var data: Range<UInt64> = 0..<0
+    try readInPieces { offset, buffer in
+      try DrydockError.translating("cannot read the staged file", path) {
+        try file.fillAroundHoles(buffer, at: offset, data: &data, path: path)
+      }
+    } _: {
+      try body($0)
+    }
+  }
+
+  /// Replaces a part of a clone's content.
+  package func replace(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws {
+    try DrydockError.translating("cannot write the staged file", path) {
+      _ = try file.writeAll(toAbsoluteOffset: Int64(offset), bytes)
+    }
+  }
+
   func finish() throws {
     let cached = try DrydockError.translating("cannot write the staged file", path) { try output.finish() }
     // The disk is at work while the next files are made. Many small ones are better written together.
-    if cached >= 64 << 10 { file.beginWriting() }
+    if isClone || cached >= 64 << 10 { file.beginWriting() }
   }
 
   func close() {

@@ -2,6 +2,7 @@ import AppStores
 import Cryptography
 import DrydockErrors
 import FileSystem
+import SystemPackage
 import Foundation
 import GRDB
 
@@ -21,6 +22,14 @@ package final class StagedConnection {
 }
 
 extension StagedContainer {
+  /// The main files of the live databases that are locked, open until the transaction ends.
+  package var lockedDatabases: [ContainerPath: FileDescriptor] { liveContainer.locks.mapValues(\.file) }
+
+  /// See ``LiveContainer/hasPages(_:_:)``.
+  package func hasPages(_ path: ContainerPath, _ pages: (Int) throws -> BlockHashes?) throws -> Bool? {
+    try liveContainer.hasPages(path, pages)
+  }
+
   package func isDatabase(_ path: ContainerPath) throws -> Bool { try databaseUnit(at: path) != nil }
 
   /// The database whose main file a path is, with what belongs to it now.
