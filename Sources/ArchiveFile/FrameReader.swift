@@ -11,17 +11,16 @@ package final class RangeReader {
   let source: RangeSource
   private var cache: [(number: Int, frame: PlainFrame)] = []
   private var ahead: [Int: PendingResult<PlainFrame>] = [:]
-  private let depth: Int
+  /// Whether other threads decode ahead: not for one of several readers, when the other threads are busy.
+  package var decodesAhead: Bool
   private var runs = FetchedRuns()
   /// Whether all frames are read in their order, so that those behind a range are decoded ahead, too.
   package var readsEverything = false
 
   private static let cacheSize = 2
 
-  /// - Parameter decodesAhead: false for a reader on one of several threads.
   init(_ source: RangeSource, decodesAhead: Bool = true) {
-    self.source = source
-    depth = decodesAhead ? min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4) : 0
+    (self.source, self.decodesAhead) = (source, decodesAhead)
   }
 
   var index: FrameIndex { source.index }
@@ -80,6 +79,7 @@ package final class RangeReader {
     }
     let last = readsEverything ? index.frames.count - 1 : last
     let job = ahead.removeValue(forKey: number)
+    let depth = decodesAhead ? min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4) : 0
     // Jobs for other positions are not cancelled; they finish on their own.
     ahead = ahead.filter { $0.key > number && $0.key <= number + depth }
     if source.isRemote { source.fetch(&runs, number, last) }

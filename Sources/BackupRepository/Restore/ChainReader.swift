@@ -58,10 +58,13 @@ final class ChainReader: @unchecked Sendable {
     (self.entries, isRemote) = (entries, source.isRemote)
   }
 
-  /// Says which contents are read next, so that they are fetched ahead from a server.
+  /// Says which contents are read next, so that they are fetched ahead from a server, or decoded ahead.
   ///
   /// - Parameter numbers: in the order of the archives.
   func expect(_ contents: RestoredContents, _ numbers: [UInt32]) {
+    // A group that has most of all keeps its thread busy for longer than the other groups the other threads.
+    let size = numbers.reduce(0) { $0 &+ contents.places[Int($1)].size }
+    for part in parts { part.ranges.decodesAhead = size > contents.size / 2 }
     guard isRemote else { return }
     let pieces = contents.pieces(numbers, ofParts: parts.count)
     let readers = pieces.count { !$0.isEmpty }
