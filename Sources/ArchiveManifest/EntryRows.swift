@@ -5,16 +5,18 @@ import Dispatch
 import FileSystem
 import GRDB
 
-/// Rows of a manifest's entries by their numbers, which are in the order of their paths; for one thread. After a neighbour of the
-/// last row several are read at once, and the next ones by another thread meanwhile.
+/// Rows of a manifest's entries by their numbers, which are in the order of their paths; for one thread. The more neighbours are
+/// asked for one after the other, the more are read at once, at last the next ones by another thread meanwhile.
 package final class EntryRows<Value: Sendable> {
-  private static var pageSize: Int { 200 }
+  private static var longest: Int { 200 }
 
   let manifest: ManifestReader
   private let read: @Sendable (_ after: Int64, _ limit: Int) throws -> [Value]
   private var page: [Value] = []
   /// The row before those of the page.
   private var start: Int64 = 0
+  /// The rows that were read at once last.
+  private var length = 1
   /// The page behind this one.
   private var next: PendingResult<[Value]>?
 
@@ -31,9 +33,9 @@ package final class EntryRows<Value: Sendable> {
       let ahead = next
       next = nil
       let isNeighbour = row == end + 1
-      let page = try isNeighbour ? ahead?.take() ?? read(row - 1, Self.pageSize) : read(row - 1, 1)
-      (self.page, start) = (page, row - 1)
-      if isNeighbour, page.count == Self.pageSize { readAhead(after: row - 1 + Int64(page.count)) }
+      length = isNeighbour ? min(4 * length, Self.longest) : 1
+      (page, start) = (try isNeighbour ? ahead?.take() ?? read(row - 1, length) : read(row - 1, 1), row - 1)
+      if page.count == Self.longest { readAhead(after: row - 1 + Int64(page.count)) }
     }
     return page.isEmpty ? nil : page[Int(row - start) - 1]
   }
@@ -41,7 +43,7 @@ package final class EntryRows<Value: Sendable> {
   private func readAhead(after row: Int64) {
     let pending = PendingResult<[Value]>()
     DispatchQueue.global().async { [read] in
-      pending.finish(Result { try read(row, Self.pageSize) })
+      pending.finish(Result { try read(row, Self.longest) })
     }
     next = pending
   }

@@ -14,8 +14,8 @@ struct TreeBuilder {
   private(set) var linked: [CommittedFile] = []
   /// The directories of the tree that is being built, parents first.
   private var made: [ContainerPath] = []
-  /// Those that nothing changes in: their files are linked once all directories are made.
-  private var untouched: [ContainerPath] = []
+  /// Where files are linked, once all directories are made: the names of files that do not change, nil for all in a directory.
+  private var untouched: [(path: ContainerPath, names: [ContainerPath]?)] = []
 
   init(_ staged: StagedContainer, _ changes: ChangeRecords) {
     (self.staged, self.changes) = (staged, changes)
@@ -38,9 +38,9 @@ struct TreeBuilder {
     try fill(tree, root, live: live.directory(root))
     let own = { @Sendable (path: ContainerPath) in path.rebased(from: root, to: .root) }
     let files = Mutex<[CommittedFile]>([])
-    try onAllCores(untouched) { path in
+    try onAllCores(untouched) { path, names in
       let (source, target) = try (live.directory(path), tree.directory(own(path)))
-      try onAllCores(partsOf: source.namesByKind().others) { names in
+      try onAllCores(partsOf: names ?? source.namesByKind().others) { names in
         let linked = try names.compactMap { try Self.link($0, of: path, source, target) }
         files.withLock { $0 += linked }
       }
@@ -61,12 +61,20 @@ struct TreeBuilder {
   ) throws {
     made.append(path)
     guard let live, !touched.contains(path) else {
+      let others = Set(try live?.namesByKind().others ?? [])
+      var names: [ContainerPath] = []
       for child in try staged.children(of: path) where !staged.live.isGroupList(child) {
-        try place(child, in: target, live: live, hasFiles: hasFiles)
+        let name = ContainerPath(name: child.name)
+        if case nil = staged.stage.overlay[child], others.contains(name) {
+          names.append(name)
+        } else {
+          try place(child, in: target, live: live, hasFiles: hasFiles)
+        }
       }
+      if !names.isEmpty { untouched.append((path, names)) }
       return
     }
-    untouched.append(path)
+    untouched.append((path, nil))
     for child in try live.namesByKind().directories {
       let childPath = path.appending(name: child.bytes)
       // An earlier commit in place has left its state; after the exchange it moves over as a whole. Groups have trees of
@@ -94,11 +102,10 @@ struct TreeBuilder {
     "nothing was changed, set DRYDOCK_COMMIT=in-place to change path by path"
 
   private static func link(
-    _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory,
-    _ known: FileStatus? = nil
+    _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory
   ) throws -> CommittedFile? {
     do {
-      return try CommittedFiles.link(name, from: source, to: target, known)
+      return try CommittedFiles.link(name, from: source, to: target)
     } catch let error as DrydockError where error.meansNoLink {
       let reason = error.cause.map { " (\($0))" } ?? ""
       throw DrydockError(
@@ -119,11 +126,8 @@ struct TreeBuilder {
       return try source.directory.rename(source.name, in: target, to: name)
     }
     let status = try live?.status(name)
-    if case nil = node, status?.type != .directory {
-      guard let live, let status else { return }
-      if let file = try Self.link(name, of: child.parent, live, target, status) { linked.append(file) }
-      return
-    }
+    // Gone since the directory was listed.
+    if case nil = node, status?.type != .directory { return }
     let isMoved = try staged.stage.moveFolder(of: child, to: target, as: name)
     if !isMoved { try target.createDirectory(name) }
     let liveChild = status?.type == .directory ? try live?.directory(name) : nil

@@ -121,7 +121,7 @@ package final class LiveContainer: ContainerContent {
     return try ContentHash.of(databaseFile(of: path), in: stage.directory, isDatabase: true)
   }
 
-  /// Whether the pages of a database have these hashes. It is read up to the first page that differs.
+  /// Whether the pages of a database have these hashes. It is read from its end, where most is new, to the first difference.
   ///
   /// - Parameter pages: the hashes of pages of a size; nil when they are not known.
   /// - Returns: nil when that is to be found out by its digest.
@@ -130,16 +130,14 @@ package final class LiveContainer: ContainerContent {
       return nil
     }
     if own.size / UInt64(size) != wanted.count { return false }
-    var hasher = try BlockHasher(blockSize: size, isDatabaseStart: true)
-    var compared = 0
-    while compared < wanted.count {
-      let end = min(compared + Self.comparedPages, wanted.count)
-      try readInPieces(UInt64(compared * size)..<UInt64(end * size), read: own.read) { try hasher.update($0) }
-      guard hasher.blocks.count == end, (compared..<end).allSatisfy({ hasher.blocks[$0] == wanted[$0] })
-      else {
+    for start in stride(from: 0, to: wanted.count, by: Self.comparedPages).reversed() {
+      let end = min(start + Self.comparedPages, wanted.count)
+      var hasher = try BlockHasher(blockSize: size, isDatabaseStart: start == 0)
+      try readInPieces(UInt64(start * size)..<UInt64(end * size), read: own.read) { try hasher.update($0) }
+      let found = hasher.blocks
+      guard found.count == end - start, (start..<end).allSatisfy({ found[$0 - start] == wanted[$0] }) else {
         return false
       }
-      compared = end
     }
     return try own.isUnchanged() ? true : nil
   }

@@ -75,17 +75,15 @@ package struct CommittedFiles: Sendable {
 // MARK: In a commit
 
 extension CommittedFiles {
-  /// Links a file into a new tree.
+  /// Links a file into a new tree. One that is gone is left out: what has changed meanwhile is found before the exchange.
   ///
-  /// - Parameter known: its status now, if it was looked up.
   /// - Returns: its change times before and after; nil for a file with several names.
   static func link(
-    _ name: ContainerPath, from source: Directory, to target: Directory, _ known: FileStatus? = nil
+    _ name: ContainerPath, from source: Directory, to target: Directory
   ) throws -> CommittedFile? {
-    let before = try known ?? source.status(name)
+    guard let before = try source.status(name), before.type != .directory else { return nil }
     try source.link(name, in: target, to: name)
-    guard let before, before.type != .directory, before.links == 1, let after = try target.status(name),
-      after.links == 2, after.isSame(as: before)
+    guard before.links == 1, let after = try target.status(name), after.links == 2, after.isSame(as: before)
     else { return nil }
     return CommittedFile(inode: before.inode, first: before.changed, last: after.changed)
   }
