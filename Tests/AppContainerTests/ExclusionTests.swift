@@ -1,3 +1,4 @@
+import AppStores
 import TestSupport
 import Testing
 
@@ -65,6 +66,31 @@ import Testing
       #expect(rule.isEmpty != flagOnMain, "\(part): \(rule)")
     }
     #expect(found["Documents/db.sqlite-other"] == "")
+  }
+
+  /// A snapshot knows the attributes of the main file from its parent.
+  @Test(arguments: [true, false])
+  func `A database has one decision, also when a flag is set during the scan`(hasExternal: Bool) throws {
+    let sandbox = try ContainerSandbox()
+    let (external, main): (ContainerPath, ContainerPath) = ("Documents/.db_SUPPORT", "Documents/db.sqlite")
+    if hasExternal { try sandbox.make(["\(external)/_EXTERNAL_DATA/blob"]) }
+    try sandbox.make(["\(main)-wal"])
+    try sandbox.root.create(main, DatabaseFormat.headerMagic + [UInt8](repeating: 0, count: 496))
+    try sandbox.root.setAttribute(Self.flag, of: main)
+    var scan = ContainerScan(
+      sandbox.root, rules: ExclusionRules(try sandbox.container()),
+      attributes: { path, _ in path == main ? [] : nil })
+    var found: [ContainerPath: Bool] = [:]
+    while let entry = try scan.nextEntry() { found[entry.path] = entry.exclusion != nil }
+    // The first one that is visited decides.
+    #expect(found[main] == hasExternal && found[main.withSuffix("-wal")] == hasExternal, "\(found)")
+    #expect(found[external] == (hasExternal ? true : nil))
+  }
+
+  @Test func `A name that a listing has twice is once in its group`() {
+    let names: [ContainerPath] = ["CURRENT", "LOG", "LOG", "MANIFEST-1"]
+    let groups = FileGroup.find([], files: names, found: Set(names)) { _ in false }
+    #expect(groups["LOG"]?.names == ["CURRENT", "LOG", "MANIFEST-1"])
   }
 
   @Test func aNotesAppContainer() throws {

@@ -45,6 +45,9 @@ final class DirectoryListing {
   private let tag: Exclusion?
   private var units: [ContainerPath: DatabaseUnit] = [:]
   private var owners: [ContainerPath: ContainerPath] = [:]
+  /// The decisions for main files. What belongs to one is visited before or after it, and has the same one, also when
+  /// a flag is set meanwhile: a database must not be stored without its log.
+  private var decided: [ContainerPath: Decision] = [:]
   /// By each of their names.
   let groups: [ContainerPath: FileGroup]
 
@@ -205,11 +208,15 @@ final class DirectoryListing {
     var above = decision
     if above.exclusion == nil, above.unit == nil, name != Exclusion.cacheTag { above.exclusion = tag }
     guard let owner else {
+      if let known = decided[name] { return known }
       let path = entry?.path ?? path.appending(unchecked: name.bytes)
-      return try rules.decision(of: path, type, entry, above: above)
+      let decision = try rules.decision(of: path, type, entry, above: above)
+      if units[name] != nil { decided[name] = decision }
+      return decision
     }
     let main = path.appending(unchecked: owner.bytes)
-    var decision = try rules.decision(of: main, .file, self[owner], above: above)
+    var decision = try decided[owner] ?? rules.decision(of: main, .file, self[owner], above: above)
+    decided[owner] = decision
     decision.unit = main
     return decision
   }

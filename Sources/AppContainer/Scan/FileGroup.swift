@@ -26,7 +26,8 @@ package struct FileGroup: Sendable {
     found: @autoclosure () -> Set<ContainerPath>, isOfDatabase: (ContainerPath) -> Bool
   ) -> [ContainerPath: FileGroup] {
     if isDirectory(files.lazy.map(\.bytes)) {
-      let names = files.filter { !isOfDatabase($0) }.sorted()
+      // A directory that changes while it is listed may have a name twice.
+      let names = Set(files).filter { !isOfDatabase($0) }.sorted()
       let group = FileGroup(names: names, isWhole: true, listed: found())
       return Dictionary(uniqueKeysWithValues: names.map { ($0, group) })
     }
