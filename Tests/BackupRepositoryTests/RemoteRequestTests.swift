@@ -15,9 +15,13 @@ import Testing
     let base: any Place
     let path: String
     let isRemote = true
+    /// Of the times in a listing.
+    private let timeError: Int64
     private let requests = Mutex<[String]>([])
 
-    init(_ directory: String, as url: String) throws { (base, path) = (try Places.open(directory), url) }
+    init(_ directory: String, as url: String, timeError: Int64 = 0) throws {
+      (base, path, self.timeError) = (try Places.open(directory), url, timeError)
+    }
 
     private func record(_ request: String) { requests.withLock { $0.append(request) } }
 
@@ -31,7 +35,12 @@ import Testing
 
     func list(_ folder: ContainerPath) throws -> PlaceListing {
       record("list")
-      return try base.list(folder)
+      let listing = try base.list(folder)
+      return PlaceListing(names: listing.names) { [timeError] name in
+        var file = try listing.file(name)
+        file?.timeError = timeError
+        return file
+      }
     }
 
     func file(_ name: ContainerPath) throws -> PlaceFile? {
@@ -85,6 +94,22 @@ import Testing
     _ = try Restore.run(whole, lab.target(whole, lab.directory("whole")))
     #expect(try lab.read("note", in: lab.directory("whole")) == "one")
     #expect(place.recorded().count == 2)
+  }
+
+  /// As at an SFTP server: else a file that is replaced while it is read would be taken for a damaged one.
+  @Test func `A listing's time that is not exact is not relied on when an archive is read`() throws {
+    let lab = try Lab()
+    try lab.write("note", "one")
+    let name = lastName(try lab.incremental { _ in }.path)
+    let url = "s3://recorded/\(lastName(lab.directory("")))"
+    let place = try RecordingPlace(lab.repository, as: url, timeError: 60)
+    Places.use(CachedPlace(base: place, cache: nil), for: url)
+    defer { Places.use(nil, for: url) }
+    let listing = try Repository(url).list()
+    _ = place.recorded()
+    _ = try Archive(
+      path: listing.find("latest"), among: listing, keys: AgeKeys(), limit: .standard, trusted: nil)
+    #expect(place.recorded().first == "look at \(name)")
   }
 
   /// Between the listing and the restore.

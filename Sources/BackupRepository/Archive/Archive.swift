@@ -70,7 +70,11 @@ public final class Archive {
       try ArchivePart(path: path, file, keys: keys, limit: limit, trusted: trusted, usesCache: usesCache)
     }
     var known = Places.isRemote(path) ? present : nil
-    var parts = [try open(path, known?.file(ContainerPath(lastName(path))))]
+    // A listing's time that is not exact does not show that the file is replaced while it is read.
+    let listed = try known?.file(ContainerPath(lastName(path))).flatMap {
+      usesCache || $0.timeError == 0 ? $0 : nil
+    }
+    var parts = [try open(path, listed)]
     func find(_ parent: ID, among listing: PlaceListing) throws -> ArchivePart {
       let place = try Places.ofFile(path).place
       return try Self.find(parent, neededBy: parts[parts.count - 1], of: path, among: listing) {
