@@ -51,14 +51,18 @@ struct ExportCommand: ProgressSubcommand {
     var keys = try copy.key.keys()
     let encryption = try copy.recipients.encryption(configuration)
     let file = try source.repository.archive(source.archive, configuration, keys)
-    if encryption == nil, !copy.recipients.noEncryption, let present = try Archive.encryption(path: file) {
+    func requireKept(_ present: ArchiveEncryption?) throws {
+      guard encryption == nil, !copy.recipients.noEncryption, let present else { return }
       throw UsageError(
         "\(file) is \(present), and the new archive would not be; give --recipient age1…, or "
           + "--no-encryption if anyone may read it")
     }
+    try requireKept(Archive.encryption(path: file))
     let signing = try copy.signing.copies(configuration)
     let opened = try Archive(
       path: file, keys: keys.opening(file), limit: source.expansion.limit(), trusted: signing.sources)
+    // A server may have shown another beginning before.
+    try requireKept(opened.encryption)
     let report = try showing.during {
       try SnapshotCopy.export(
         opened, to: place, encryption: encryption, signing: signing.keys, tool: DrydockVersion.tool,
