@@ -1,5 +1,6 @@
 import AgeEncryption
 import ArchiveFile
+import DrydockErrors
 import FileSystem
 import Synchronization
 import TestSupport
@@ -18,6 +19,8 @@ import Testing
     /// Of the times in a listing.
     private let timeError: Int64
     private let requests = Mutex<[String]>([])
+    /// The name of a file that cannot be read.
+    let broken = Mutex<String?>(nil)
 
     init(_ directory: String, as url: String, timeError: Int64 = 0) throws {
       (base, path, self.timeError) = (try Places.open(directory), url, timeError)
@@ -53,6 +56,7 @@ import Testing
       return ArchiveSource(size: file.size, requests: 16) { [self] target, offset in
         let end = offset + UInt64(target.count)
         record("read \(file.name) \(offset)-\(end)")
+        if broken.withLock({ $0 == "\(file.name)" }) { throw DrydockError(.io, "no connection") }
         try source.readExactly(target, at: offset)
       }
     }
@@ -124,6 +128,16 @@ import Testing
     Places.use(CachedPlace(base: place, cache: nil), for: url)
     defer { Places.use(nil, for: url) }
     let listing = try Repository(url).list()
+    // Without a connection, to search again would take minutes once more.
+    place.broken.withLock { $0 = lastName(full) }
+    _ = place.recorded()
+    let error = #expect(throws: DrydockError.self) {
+      try Archive(
+        path: listing.find("latest"), among: listing, keys: AgeKeys(), limit: .standard, trusted: nil)
+    }
+    #expect(error?.code == .io && !place.recorded().contains("list"))
+    place.broken.withLock { $0 = nil }
+
     try lab.shell("mv '\(full)' '\(lab.repository)/renamed.tar.zst'")
     _ = place.recorded()
     let archive = try Archive(

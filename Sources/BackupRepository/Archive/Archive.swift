@@ -94,7 +94,12 @@ public final class Archive {
     while let parent = parts[parts.count - 1].header.parent {
       let part: ArchivePart
       do {
-        if let listing = known, let found = try? find(parent, among: listing) {
+        var found: ArchivePart?
+        // A server that does not answer is not waited for once more.
+        do { found = try known.map { try find(parent, among: $0) } } catch let error as DrydockError
+          where error.code != .io
+        {}
+        if let found {
           part = found
         } else {
           // Since that listing, another process may have put an archive in the place of several.
