@@ -5,20 +5,21 @@ import Dispatch
 import FileSystem
 import GRDB
 
-/// Rows of a manifest's entries by their numbers, which are in the order of their paths; for one thread. The more neighbours are
-/// asked for one after the other, the more are read at once, at last the next ones by another thread meanwhile.
+/// Rows of a manifest's entries by their numbers, which are in the order of their paths; for one thread. The more rows are asked for
+/// that are near to each other, the more are read at once, at last the next ones by another thread meanwhile.
 package final class EntryRows<Value: Sendable> {
   private static var longest: Int { 200 }
+  /// As far as the next file is behind some directories.
+  private static var near: Int64 { 16 }
 
   let manifest: ManifestReader
   private let read: @Sendable (_ after: Int64, _ limit: Int) throws -> [Value]
   private var page: [Value] = []
   /// The row before those of the page.
   private var start: Int64 = 0
-  /// The rows that were read at once last.
+  /// The most rows that were read at once last.
   private var length = 1
-  /// The page behind this one.
-  private var next: PendingResult<[Value]>?
+  private var ahead: (start: Int64, page: PendingResult<[Value]>)?
 
   init(
     _ manifest: ManifestReader, read: @escaping @Sendable (_ after: Int64, _ limit: Int) throws -> [Value]
@@ -28,24 +29,29 @@ package final class EntryRows<Value: Sendable> {
 
   /// A row; nil after the last one.
   package func value(_ row: Int64) throws -> Value? {
-    let end = start + Int64(page.count)
-    if row <= start || row > end {
-      let ahead = next
-      next = nil
-      let isNeighbour = row == end + 1
-      length = isNeighbour ? min(4 * length, Self.longest) : 1
-      (page, start) = (try isNeighbour ? ahead?.take() ?? read(row - 1, length) : read(row - 1, 1), row - 1)
-      if page.count == Self.longest { readAhead(after: row - 1 + Int64(page.count)) }
+    if !isIn(row, start, page.count) {
+      let isNear = isIn(row, start - Self.near, page.count + 2 * Int(Self.near))
+      length = isNear ? min(4 * length, Self.longest) : 1
+      if let ahead, isIn(row, ahead.start, Self.longest) {
+        (page, start) = (try ahead.page.take(), ahead.start)
+      } else {
+        (page, start) = (try read(row - 1, length), row - 1)
+      }
+      ahead = page.count == Self.longest ? readAhead(after: start + Int64(page.count)) : nil
     }
-    return page.isEmpty ? nil : page[Int(row - start) - 1]
+    return isIn(row, start, page.count) ? page[Int(row - start) - 1] : nil
   }
 
-  private func readAhead(after row: Int64) {
+  private func isIn(_ row: Int64, _ start: Int64, _ count: Int) -> Bool {
+    row > start && row <= start + Int64(count)
+  }
+
+  private func readAhead(after row: Int64) -> (start: Int64, page: PendingResult<[Value]>) {
     let pending = PendingResult<[Value]>()
     DispatchQueue.global().async { [read] in
       pending.finish(Result { try read(row, Self.longest) })
     }
-    next = pending
+    return (row, pending)
   }
 
   /// A row that the manifest must have.
