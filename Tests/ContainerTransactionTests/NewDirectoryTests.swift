@@ -9,7 +9,7 @@ import Testing
 /// The files of a large new directory are made in a folder of the stage, which becomes that directory.
 @Suite struct NewDirectoryTests {
   private static let names =
-    (0..<2 * Stage.largeDirectory).map { "file \($0)" } + ["file 0-journal", "x-WAL"]
+    (0..<2 * Stage.largeDirectory).map { "file \($0)" } + ["file 0-journal", "x-WAL", "hold-1"]
 
   private func put(_ staged: StagedContainer, databases: Set<Int> = []) throws {
     staged.checksResult = false
@@ -81,5 +81,19 @@ import Testing
       }
     }
     #expect(try sandbox.live().names() == [Array("old".utf8)] && sandbox.stages().isEmpty)
+  }
+
+  @Test(arguments: [.beside, .inside] as [StateDirectory.Place])
+  func `What an app wrote to a new file is kept when all is reverted`(_ place: StateDirectory.Place) throws {
+    let sandbox = try sandbox()
+    let faults = Seams.at(.marked) {
+      for name in ["file 1", "hold-1"] { try sandbox.put("New/" + name, "the app's") }
+      throw Stop()
+    }
+    #expect(throws: Stop.self) { try sandbox.run(faults: faults, commit: place) { try put($0) } }
+    #expect(try !sandbox.exists("New"))
+    let kept = try #require(try sandbox.state(place)).directory("conflict")
+    let copies = try kept.directory(ContainerPath(name: #require(kept.names().first))).directory("New")
+    #expect(try copies.names() == ["file 1", "hold-1"].map { Array($0.utf8) })
   }
 }

@@ -26,8 +26,9 @@ struct Move: Codable, Sendable {
   var inode: UInt64?
   /// A database's main file: what lies at its sidecars' names and is not of this plan goes before it comes.
   var isDatabase = false
-  /// Whether `new` is what was staged for the path.
-  var isStaged: Bool { kind != .aside && !(new?.nameString.hasPrefix(Self.hold) ?? true) }
+  /// Whether `new` is what was staged for the path. The name of a staged file may start as that of a directory that holds a
+  /// place: files of a large new directory have their own names, in a folder.
+  var isStaged: Bool { kind != .aside && !(new?.description.hasPrefix(Self.hold) ?? true) }
 }
 
 /// The plan of a journaled replacement.
