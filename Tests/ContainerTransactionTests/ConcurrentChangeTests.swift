@@ -173,6 +173,25 @@ import Testing
     #expect(try !sandbox.exists("Documents/late.txt") && sandbox.stages().isEmpty)
   }
 
+  /// As programs make a file that must not replace another: by a link to a temporary one.
+  @Test func theLastNameOfAFileIsSeenAsTheLast() throws {
+    let sandbox = try Sandbox(files: [:])
+    let (live, pairs, taken) = (try sandbox.live(), 200, Counter())
+    for pair in 0..<pairs {
+      try sandbox.put("old/\(pair)/a/file", "")
+      try live.createDirectory(ContainerPath("old/\(pair)/b"))
+      try live.link(
+        ContainerPath("old/\(pair)/a/file"), in: live, to: ContainerPath("old/\(pair)/b/file"))
+    }
+    _ = try CommittedFiles.none.removeTree("old", in: live, linkedInto: live) { status, path in
+      #expect(status.links == 1)
+      let name = try ContainerPath("taken \(taken.next())")
+      try live.rename(path.rebased(from: .root, to: "old"), in: live, to: name)
+      return true
+    }
+    #expect(try live.names().count == pairs)
+  }
+
   @Test func theContainerIsReplacedByAnotherDirectory() throws {
     for point in [FaultPoint.staged, .rewalked, .committed] {
       let sandbox = try Sandbox(files: Self.files)

@@ -97,15 +97,25 @@ extension CommittedFiles {
     unless take: @Sendable (FileStatus, ContainerPath) throws -> Bool
   ) throws -> [CommittedFile] {
     let kept = Mutex<[CommittedFile]>([])
-    try folder.removeTree(old) { names, directory, path in
+    let names = Mutex(())
+    try folder.removeTree(old) { files, directory, path in
       let own = path.rebased(from: old, to: .root)
       let twin = try? new.directory(own)
       var found: [CommittedFile] = []
-      for name in names {
-        let before = try directory.status(name)
-        if let before, before.links == 1, try take(before, own.appending(name: name.bytes)) { continue }
+      func remove(_ name: ContainerPath, _ status: FileStatus?) throws {
+        if let status, status.links == 1, try take(status, own.appending(name: name.bytes)) { return }
         try directory.removeFile(name, missingIsFine: true)
-        guard let twin, let before, var file = self[before.inode], file.last == before.changed,
+      }
+      for name in files {
+        let before = try directory.status(name)
+        let known = before.flatMap { self[$0.inode] }
+        if known == nil, before?.links ?? 1 > 1 {
+          // Of two threads that remove the last two names of a file at once, each would leave the file to the other name.
+          try names.withLock { _ in try remove(name, directory.status(name)) }
+          continue
+        }
+        try remove(name, before)
+        guard let twin, let before, var file = known, file.last == before.changed,
           before.links == 2,
           let after = try twin.status(name), after.links == 1,
           after.isSame(as: before)
