@@ -167,6 +167,24 @@ import Testing
     #expect(try lab.restore(archive) { $0.readsVersion = { _ in 3 } }.value.restoredPaths == ["file"])
   }
 
+  /// An app puts a link in the place of a file before that is compared; ext4 gives it the file's inode number.
+  @Test func aLinkInTheFilesPlaceIsAChange() throws {
+    let lab = try Lab()
+    try lab.write("file", "four")
+    let archive = try lab.snapshot().path
+    let error = expectError(.changedMeanwhile) {
+      try lab.restore(archive) {
+        $0.scope = ["file"]
+        $0.readsVersion = { staged in
+          try staged.live.removeFile("file")
+          try staged.live.createLink("file", target: Array("four".utf8))
+          return nil
+        }
+      }
+    }
+    #expect(error?.message.contains("run it again") == true)
+  }
+
   @Test func containerInUseIsRefused() throws {
     let lab = try Lab(name: "notes", notes: [])
     let archive = try lab.snapshot().path

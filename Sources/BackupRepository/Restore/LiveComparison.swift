@@ -50,7 +50,10 @@ struct LiveComparison {
   mutating func compare(_ entry: ManifestEntry, _ present: ScannedEntry.Kind?) throws -> Result {
     // Another name of a file is compared with what is at its first one.
     if present == nil && entry.kind == .file { return .other }
-    guard let present, let status = try directories.status(of: entry.path) else {
+    // An app may have put a link in a file's place since the scan, which is opened nowhere.
+    guard let present, let status = try directories.status(of: entry.path),
+      status.type == (present == .symbolicLink ? .symbolicLink : .file)
+    else {
       replaced[entry.path] = ()
       return .other
     }
