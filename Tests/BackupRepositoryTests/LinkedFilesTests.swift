@@ -265,14 +265,13 @@ import Testing
 
   @Test func whatARestoreWroteIsNotRead() throws {
     let (lab, archive, target) = try scene()
-    // Databases are.
-    #expect(try known(archive, target) == ["a", "b", "folder/c", "large"])
+    #expect(try known(archive, target) == ["a", "b", "db", "folder/c", "large"])
     // Another restore in place writes one file, and links the others.
     try lab.shell("printf changed > restored/b")
-    #expect(try known(archive, target) == ["a", "folder/c", "large"])
+    #expect(try known(archive, target) == ["a", "db", "folder/c", "large"])
     try lab.restore(archive, to: target) { $0.transaction.seams = Self.slow }
     usleep(20_000)
-    #expect(try known(archive, target) == ["a", "b", "folder/c", "large"])
+    #expect(try known(archive, target) == ["a", "b", "db", "folder/c", "large"])
     #expect(try lab.read("b", in: target) == "content of b")
   }
 
@@ -283,10 +282,25 @@ import Testing
     ] {
       let (lab, archive, target) = try scene()
       try lab.shell(edit, in: target)
-      #expect(try known(archive, target) == ["b", "folder/c", "large"], "\(edit)")
+      #expect(try known(archive, target) == ["b", "db", "folder/c", "large"], "\(edit)")
       try lab.restore(archive, to: target)
       #expect(try TreeListing(target).differences(from: TreeListing(lab.root)) == [], "\(edit)")
     }
+  }
+
+  /// The main file alone does not say what a database has.
+  @Test(arguments: [false, true])
+  func aDatabaseWithALogIsRead(isLogged: Bool) throws {
+    let lab = try Lab()
+    try lab.sql("db.sqlite", "\(isLogged ? "PRAGMA journal_mode = WAL; " : "")CREATE TABLE t (a)")
+    let archive = try lab.incremental().path
+    let target = lab.directory("restored")
+    try lab.restore(archive, to: target) { $0.transaction.seams = Self.slow }
+    #expect(try known(archive, target) == ["db.sqlite"])
+    try lab.shell(Lab.leavingTheLog("INSERT INTO t VALUES (1)"), in: target)
+    #expect(try known(archive, target) == (isLogged ? ["db.sqlite"] : []))
+    #expect(try lab.restore(archive, to: target).value.restoredPaths.contains("db.sqlite"))
+    #expect(try lab.shell("sqlite3 db.sqlite 'SELECT count(*) FROM t'", in: target) == "0\n")
   }
 
   /// Another program edits a file in the middle of a commit.
@@ -302,7 +316,7 @@ import Testing
       }
     }
     #expect(try lab.read("a", in: target).hasPrefix("CONTENT"))
-    #expect(try known(archive, target) == ["b", "folder/c", "large"])
+    #expect(try known(archive, target) == ["b", "db", "folder/c", "large"])
     try lab.restore(archive, to: target)
     #expect(try lab.read("a", in: target) == "content of a")
   }

@@ -62,8 +62,11 @@ struct LiveComparison {
       replaced[entry.path] = ()
       return .other
     }
-    // Attributes set a file's change time as its content does.
-    var (isSame, result) = (isUnchanged && entry.kind == .file, Result.same)
+    // Attributes set a file's change time as its content does, but for those that are set within one tick of the clock.
+    var (isSame, result) = (
+      isUnchanged && entry.kind == .file && status.mode == entry.metadata.mode
+        && (status.user, status.group) == (entry.metadata.user, entry.metadata.group), Result.same
+    )
     if !isSame {
       let place = try directories.location(of: entry.path)
       let metadata = try place.directory.metadata(place.name, status)
@@ -109,8 +112,11 @@ struct LiveComparison {
   ) throws -> Bool {
     switch (entry.kind, present) {
     case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
-    case (.database, .database):
-      if try capture?.isUnchangedDatabase(entry, status, in: staged.live, manifest) == true {
+    case (.database, .database(let unit)):
+      if try capture?.isUnchangedDatabase(entry, status, in: staged.live, manifest) == true { return true }
+      if unit.sidecars.isEmpty, status.links == 1, let digest = entry.digest,
+        committed.hasContent(digest, status)
+      {
         return true
       }
       do {

@@ -18,7 +18,7 @@ struct CommittedFile: Sendable {
 /// What commits by exchange know of files as long as nothing else has changed these. They link each file that does not change
 /// into the new tree and remove its name in the old one, and each of both sets the change time: without this list, the next
 /// snapshot would have to read all of them. Of files that they have written it has the hashes, so that a restore need not
-/// read them to compare them; databases are not among these.
+/// read them to compare them; of a database, while it has no log or journal.
 ///
 /// The list is a cache: whoever cannot read or write it, or finds it damaged, goes on without.
 package struct CommittedFiles: Sendable {
@@ -151,7 +151,7 @@ extension CommittedFiles {
     let new = LastDirectory(new)
     // A million files take 40 MB: one array of them is made, and sorted where it is.
     files.reserveCapacity(files.count + changes.count)
-    for change in changes where change.granularity == .file {
+    for change in changes where [.file, .database].contains(change.granularity) {
       guard let after = change.after, after.type == .file, let digest = after.digest,
         let status = try? new.status(of: change.path.rebased(from: place, to: .root)), status.type == .file,
         status.links == 1, status.size == after.size, status.modified == after.metadata.modified,
