@@ -269,10 +269,10 @@ extension ManifestReader {
   {
     let invalid = { self.wrong("an invalid place of content (\(path))") }
     var (extents, position, own) = (Extents(), UInt64(0), UInt64?.none)
-    func add(_ row: ManifestRow) throws {
-      guard let offset = row.unsigned("offset", UInt64.self),
-        let length = row.unsigned("length", UInt64.self),
-        length > 0, length <= size - position, let source = row.integer("archive").flatMap({ archives[$0] })
+    func add(_ number: Int64?, _ offset: Int64?, _ length: Int64?) throws {
+      guard let offset = offset.flatMap({ UInt64(exactly: $0) }),
+        let length = length.flatMap({ UInt64(exactly: $0) }),
+        length > 0, length <= size - position, let source = number.flatMap({ archives[$0] })
       else { throw invalid() }
       if source == archive {
         guard offset <= tarSize, length <= tarSize - offset, own.map({ $0 == offset }) ?? (offset % 512 == 0)
@@ -285,16 +285,17 @@ extension ManifestReader {
       extents.append(Extent(archive: source, offset: offset, length: length))
       position += length
     }
-    try add(row)
+    try add(row.integer("archive"), row.integer("offset"), row.integer("length"))
     guard position < size else { return extents }
     let statement = try db.cachedStatement(
       sql:
         "SELECT position, archive, offset, length FROM extent WHERE entry = ? AND position > 0 ORDER BY position"
     )
     let rows = try Row.fetchCursor(statement, arguments: [row.integer("number")])
+    // A database may have thousands: their columns are not found by their names.
     while let row = try rows.next().map(ManifestRow.init) {
-      guard row.unsigned("position", UInt64.self) == position else { throw invalid() }
-      try add(row)
+      guard row.integer(at: 0) == Int64(exactly: position) else { throw invalid() }
+      try add(row.integer(at: 1), row.integer(at: 2), row.integer(at: 3))
     }
     guard position == size else { throw invalid() }
     return extents

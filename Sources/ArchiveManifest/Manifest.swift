@@ -215,9 +215,10 @@ extension ManifestEntry {
   /// - Parameter parts: the manifests of the archives of a chain.
   package func blocks(in parts: [ManifestReader], blockSize: Int) throws -> BlockHashes? {
     var blocks = BlockHashes(blockSize: blockSize)
+    var last: [ManifestReader.BlockRow?] = parts.map { _ in nil }
     for extent in extents {
-      guard let part = parts.first(where: { $0.archive == extent.archive }),
-        try part.addBlocks(in: extent, to: &blocks)
+      guard let part = parts.firstIndex(where: { $0.archive == extent.archive }),
+        try parts[part].addBlocks(in: extent, to: &blocks, &last[part])
       else { return nil }
     }
     return try blocks.digest(size: size) == digest ? blocks : nil

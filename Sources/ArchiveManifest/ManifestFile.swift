@@ -95,6 +95,10 @@ struct ManifestRow {
     if case .int64(let value) = storage(column) { value } else { nil }
   }
 
+  func integer(at column: Int) -> Int64? {
+    if case .int64(let value) = (row[column] as DatabaseValue).storage { value } else { nil }
+  }
+
   func unsigned<T: FixedWidthInteger>(_ column: String, _ type: T.Type) -> T? {
     integer(column).flatMap { T(exactly: $0) }
   }

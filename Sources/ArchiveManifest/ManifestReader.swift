@@ -193,28 +193,44 @@ package final class ManifestReader: Sendable {
     }
   }
 
+  /// A row of the hashes of blocks that follow each other in the tar stream.
+  typealias BlockRow = (start: UInt64, size: UInt64, hashes: [UInt8])
+
   /// The hashes of the blocks in a range of the archive's tar stream; false when they are not stored.
-  func addBlocks(in extent: Extent, to blocks: inout BlockHashes) throws -> Bool {
+  ///
+  /// - Parameter last: the row that was used last: a range of changed blocks is often a part of the same one.
+  func addBlocks(in extent: Extent, to blocks: inout BlockHashes, _ last: inout BlockRow?) throws -> Bool {
+    let size = UInt64(blocks.blockSize)
+    var (position, rest) = (extent.offset, extent.length)
+    while rest > 0 {
+      if last.map({
+        position < $0.start || position >= $0.start + UInt64($0.hashes.count / BlockHashes.length) * size
+      }) ?? true {
+        last = try blockRow(at: position)
+      }
+      guard let row = last, row.size == size, (position - row.start) % size == 0 else { return false }
+      let found = UInt64(row.hashes.count / BlockHashes.length)
+      let first = (position - row.start) / size
+      guard first < found else { return false }
+      let count = min(found - first, (rest + size - 1) / size)
+      let bytes = Int(first) * BlockHashes.length..<Int(first + count) * BlockHashes.length
+      blocks.append(encoded: row.hashes[bytes])
+      position += count * size
+      rest -= min(rest, count * size)
+    }
+    return true
+  }
+
+  private func blockRow(at offset: UInt64) throws -> BlockRow? {
     try read { db in
       let statement = try db.cachedStatement(
         sql: "SELECT offset, size, hashes FROM block WHERE offset <= ? ORDER BY offset DESC LIMIT 1")
-      let size = UInt64(blocks.blockSize)
-      var (position, rest) = (extent.offset, extent.length)
-      while rest > 0 {
-        guard let row = try Row.fetchOne(statement, arguments: [Int64(position)]).map(ManifestRow.init),
-          let start = row.unsigned("offset", UInt64.self), row.unsigned("size", UInt64.self) == size,
-          let hashes = row.bytes("hashes"), (position - start) % size == 0
-        else { return false }
-        let found = UInt64(hashes.count / BlockHashes.length)
-        let first = (position - start) / size
-        guard first < found else { return false }
-        let count = min(found - first, (rest + size - 1) / size)
-        let bytes = Int(first) * BlockHashes.length..<Int(first + count) * BlockHashes.length
-        blocks.append(encoded: hashes[bytes])
-        position += count * size
-        rest -= min(rest, count * size)
-      }
-      return true
+      guard let row = try Row.fetchOne(statement, arguments: [Int64(offset)]).map(ManifestRow.init),
+        let start = row.unsigned("offset", UInt64.self), let size = row.unsigned("size", UInt64.self),
+        size > 0,
+        let hashes = row.bytes("hashes")
+      else { return nil }
+      return (start, size, hashes)
     }
   }
 
