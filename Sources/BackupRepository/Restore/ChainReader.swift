@@ -125,15 +125,10 @@ final class ChainReader: @unchecked Sendable {
       var (offset, hasher) = (
         range.lowerBound, try BlockHasher(blockSize: pageSize, isDatabaseStart: run.lowerBound == 0)
       )
-      var start: UInt64 = 0
-      for extent in entry.extents {
-        let piece = range.clamped(to: start..<start + extent.length)
-        defer { start += extent.length }
-        guard !piece.isEmpty, let part = part(of: extent) else { continue }
-        try part.check?.check(contentAt: extent.offset)
-        try part.ranges.read(
-          offset: extent.offset + (piece.lowerBound - start), length: piece.upperBound - piece.lowerBound
-        ) { bytes in
+      for piece in entry.extents.pieces(range) {
+        guard let part = part(of: piece) else { continue }
+        try part.check?.check(contentAt: piece.offset)
+        try part.ranges.read(offset: piece.offset, length: piece.length) { bytes in
           try hasher.update(bytes)
           try target.replace(bytes, at: offset)
           offset += UInt64(bytes.count)

@@ -185,7 +185,7 @@ extension StagedContainer {
 
   /// Makes the directories of files that are to be put, and a folder for each that is new and large.
   ///
-  /// - Returns: by the files' numbers, the folders of their directories; 0 for none, and empty if there are no folders.
+  /// - Returns: by the files' numbers, the folders of their directories, 0 where a directory has none; empty without any folder.
   private func makeFolders(_ paths: some RandomAccessCollection<ContainerPath>) throws -> [UInt32] {
     var folders: [ContainerPath: UInt32] = [:]
     var (last, count): (ContainerPath?, Int) = (nil, 0)
